@@ -42,7 +42,7 @@ def test_pythons_and_extras_are_the_same_everywhere():
     assert f"- -c constraints.txt\n      - -e .[{extras}]\n" in texts["environment.yml"]
     first, last = VERSIONS[0], VERSIONS[-1]
     assert f"({first.replace('.', ', ')}) <= sys.version_info < (3, {int(last[2:]) + 1})" in texts["Makefile"]
-    assert f"Needed: Python {', '.join(VERSIONS[:-1])} or {last} and make." in texts["README.md"]
+    assert f"make and Python {', '.join(VERSIONS[:-1])} or {last}, and" in texts["README.md"]
     assert PROJECT["requires-python"] == f">={first}" and f"- python={first}\n" in texts["environment.yml"]
     assert f"\nversion: {PROJECT['version']}\nlicense: {PROJECT['license']}\n" in texts["CITATION.cff"]
     arxiv = [papers.settings(name)["arxiv"] for name in papers.own()]

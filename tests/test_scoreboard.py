@@ -71,7 +71,7 @@ def test_three_sentences_add_up():
     named = [f"{letter} is above." for letter in "ABCDEFGHA"]
     boards = ["paper", *["small"] * 8]
     first, found, others = report.summary(claims(verdicts, other_rules=others, claim=named, setting=boards))
-    assert first.startswith("8 claims of 1 papers") and first.endswith("1 are tested: 1 reproduced.")
+    assert first.startswith("8 claims of 1 paper ") and first.endswith("1 are tested: 1 reproduced.")
     assert "2 are tested: 2 below." in found and "together 1 have another verdict" in found
     assert others.endswith(": 2 not run, 1 not testable here, 1 run with one seed only, 1 run by older code only.")
 

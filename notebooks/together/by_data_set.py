@@ -14,6 +14,13 @@ from fednb.report.style import style
 TOLD = ("above", "below")
 
 
+def pairs(results) -> list[tuple[str, str]]:
+    """Every run against FedAvg, and each FRAug against FedBN, which has none of its parts."""
+    runs = results.frame.drop_duplicates("run")
+    against = [(run, "fedavg") for run in runs["run"] if run != "fedavg"]
+    return against + [(run, "fedbn") for run in runs.loc[runs["augmentation"] == "fraug", "run"]]
+
+
 def figure(tables: dict, as_released: dict, title: str):
     """A panel for each data set, a row for each method against its baseline: as printed, and in grey as released below.
     The thick line is the 95 % interval, the thin one that of all tested together; beyond the axis it is cut off. A dot
