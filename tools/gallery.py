@@ -10,7 +10,7 @@ from fednb.commands.notebooks import Notebook
 from fednb.files import write_atomically
 
 WIDTH = 300  # pixels of a thumbnail
-ACROSS = 4
+ACROSS = 3
 # Track -> what it is for, and its notebooks: parts of names, in this order; each notebook is in the first that has it.
 TRACKS = {
     "Learn": ("The four methods in pictures, and first steps.", ("methods/", "quickstart", "together/four_methods")),
@@ -66,12 +66,18 @@ def _cell(notebook: Notebook) -> str:
 
 
 def outcome_of(notebook: Notebook) -> str:
-    """The first line of *found* in the strip that the notebook answers by; "" where it has none."""
+    """What is above in the strip that the notebook answers by, else its first line of *found*; "" without a strip."""
     for cell in notebook.content["cells"]:
         for output in cell.get("outputs", []):
-            for line in "".join(output.get("data", {}).get("text/plain", "")).splitlines():
-                if line.startswith("found "):
-                    return line.removeprefix("found").strip()
+            lines = "".join(output.get("data", {}).get("text/plain", "")).splitlines()
+            starts = [number for number, line in enumerate(lines) if line.startswith("found ")]
+            if starts:
+                rest = lines[starts[0] + 1 :]
+                more = rest[
+                    : next((number for number, line in enumerate(rest) if not line.startswith("  ")), len(rest))
+                ]
+                found = [line.removeprefix("found").strip() for line in (lines[starts[0]], *more)]
+                return next((line for line in found if line.startswith("above ")), found[0])
     return ""
 
 
