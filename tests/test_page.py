@@ -1,7 +1,7 @@
 """A notebook's page: it checks parameters, answers first from what was run, and says at the end how it was made."""
 
 import pytest
-from made_results import mean_accuracy, results, seeds_of
+from made_results import mean_accuracy, results, run, seeds_of
 
 import fednb
 from fednb.commands import notebooks
@@ -63,6 +63,22 @@ def test_effects_and_texts_take_the_place_of_claims(page, made):
     difference = mean_accuracy(FEDRDN) - mean_accuracy(FEDAVG)
     assert f"found     above FedAvg: FedRDN {difference:+.1f}\n" in repr(page.answer(effects(made, "fedavg")))
     assert "found     as it is\n" in repr(page.answer(effects(made, "fedavg"), found="as it is"))
+
+
+@pytest.mark.parametrize(
+    ("rounds", "said"),
+    [
+        ([FEDAVG], "too few rounds to say whether it converged"),
+        ([FEDAVG] * 4, "1 seed; converged"),
+        ([FEDRDN] * 3 + [FEDAVG], "not converged, points in the last quarter: FedAvg -"),
+        ([FEDAVG] * 3 + [FEDRDN], "not converged, points in the last quarter: FedAvg +"),
+    ],
+)
+def test_a_curve_that_rises_or_falls_at_its_end_has_not_converged(page, rounds, said):
+    made = results(run("fedavg", rounds))
+    made.records[0].images = {"test": [192, 225, 32, 59]}
+    page._kept(made)
+    assert said in repr(page.answer())
 
 
 def test_results_are_kept_once_and_the_footer_names_settings_and_neighbours(page, made):

@@ -25,6 +25,8 @@ def test_the_gallery_is_up_to_date():
     every, page = select(), (checkout() / "notebooks" / "README.md").read_text()
     assert gallery.page(every) == page, "write it again: fednb report --readme"
     assert [page.count(f"[**{notebook.name}**]") for notebook in every] == [1] * len(every)
+    marked = {each.name for each in every if gallery.outcome_of(each).startswith(("OTHER DATA: ", "STAND-IN: "))}
+    assert {"fedrdn/table2_prostate", "fedfa/table2_mini_prostate"} <= marked and "fedrdn/table1_main" not in marked
     shown = {path.relative_to(checkout() / "figures/gallery") for path in checkout().glob("figures/gallery/**/*.png")}
     assert {path.with_suffix("").as_posix() for path in shown} <= {notebook.name for notebook in every}
 

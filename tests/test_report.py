@@ -23,6 +23,7 @@ from fednb.report.effects import EFFECT, Effect
 from fednb.report.intervals import Measured, Spread, spreads_of, wilson
 from fednb.report.selection import selected
 from fednb.report.sentences import paired_difference
+from fednb.report.tables import Table
 
 FEDAVG = (101, 101, 21, 51)  # 52.60, 44.89, 65.62, 86.44 per cent: FedAvg's row of Table 1, but for one image of Amazon
 FEDRDN = (117, 103, 27, 52)
@@ -112,8 +113,7 @@ def shown() -> str:
         "table over other sites": table(digits, papers.printed("fraug", "table2", "digits")),
         "runs": runs_table(made),
         "runs, one seed of a stand-in": runs_table(results(stand_in())),
-        "rules": report.rules_table(differ, title="Runs"),
-        "rules of nothing": report.rules_table(results()),
+        "runs, another rule": runs_table(differ, "best_test"),
         "claims": board,
         "differences": differences,
     }
@@ -159,9 +159,18 @@ def test_a_stand_in_is_never_compared_and_other_data_do_not_stand_beside_the_pap
     other = results(run("fedavg", [(15, 20)], images=images, federation="retinal_vessels", stand_in=True))
     made = table(other, papers.printed("fedrdn", "table2"))
     assert not any("paper" in column for column in made.cells.columns)
-    for each in (made, report.rules_table(other), effects(other, "fedavg")):
+    for each in (made, runs_table(other), effects(other, "fedavg")):
         assert each.caption[0].startswith(wording.OTHER_DATA) and each.mark
     assert set(scoreboard(other, "fedrdn", table="table2").frame["verdict"]) == {"not run"}
+
+
+def test_a_table_has_latex_with_its_numbers_and_its_signs_escaped():
+    made = runs_table(results(*seeds_of("fedavg", FEDAVG)))
+    text = made.latex()
+    assert text.startswith("\\begin{table}") and "\\toprule" in text and "per cent" in text
+    assert made.cells.iloc[0, 0] in text and "FedAvg" in text
+    odd = Table(made.frame, ("100 % of a_b",), pandas.DataFrame({"a_b": ["5 %"]}, ["x & y"])).latex()
+    assert r"5 \% \\" in odd and r"x \& y" in odd and r"\caption{100 \% of a\_b}" in odd
 
 
 def test_a_wrong_printed_number_has_a_star_and_what_cannot_be_compared_is_refused():

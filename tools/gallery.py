@@ -2,16 +2,18 @@
 
 import base64
 import io
+import re
 from pathlib import Path
 
 from PIL import Image
 
 from fednb.commands.notebooks import Notebook
 from fednb.files import write_atomically
+from fednb.report import labels
 
 WIDTH = 300  # pixels of a thumbnail
 ACROSS = 3
-# Track -> what it is for, and its notebooks: parts of names, in this order; each notebook is in the first that has it.
+# Track -> what it is for, and its notebooks: parts of names, in this order; each notebook is in the last that has it.
 TRACKS = {
     "Learn": ("The four methods in pictures, and first steps.", ("methods/", "quickstart", "together/four_methods")),
     "Is it true?": (
@@ -20,7 +22,7 @@ TRACKS = {
     ),
     "Look further": (
         "What the tables do not show.",
-        ("looked_into", "pretrained", "vessels", "batch_norm", "duplicate", "speed", "scoreboard"),
+        ("looked_into", "pretrained", "vessels", "duplicate", "speed", "scoreboard"),
     ),
     "Use your own": ("Your images, your method, your institutions.", ("your_data", "your_method", "network")),
 }
@@ -33,20 +35,19 @@ Every notebook runs as it is: without data and without a GPU it shows recorded r
 
 def page(every: list[Notebook]) -> str:
     """The gallery as Markdown, with links from the folder of the notebooks."""
-    parts, left = [HEAD], dict.fromkeys(every)
+    parts = [HEAD]
     for track, (about, names) in TRACKS.items():
-        others = [name for later in list(TRACKS)[list(TRACKS).index(track) + 1 :] for name in TRACKS[later][1]]
-        mine = [
-            each
-            for name in names
-            for each in list(left)
-            if name in each.name and not any(o in each.name for o in others)
-        ]
-        mine = list(dict.fromkeys(mine))
-        for each in mine:
-            del left[each]
+        mine = [each for name in names for each in every if _track(each) == track and _part(each, names) == name]
         parts.append(f"## {track}\n\n{about}\n\n{_grid(mine)}\n")
     return "\n".join(parts)
+
+
+def _track(notebook: Notebook) -> str:
+    return next(track for track, (_, names) in reversed(TRACKS.items()) if _part(notebook, names))
+
+
+def _part(notebook: Notebook, names: tuple[str, ...]) -> str | None:
+    return next((name for name in names if name in notebook.name), None)
 
 
 def _grid(notebooks: list[Notebook]) -> str:
@@ -60,24 +61,23 @@ def _cell(notebook: Notebook) -> str:
     picture = Path("../figures/gallery") / f"{notebook.name}.png"
     shown = f"[![{notebook.name}]({picture.as_posix()})]({notebook.name}.ipynb)<br>" if thumbnail(notebook) else ""
     about = notebook.about
-    result = " ".join(filter(None, (about.get("paper", ""), about.get("result", ""))))
+    paper = labels.printed(about["paper"]) if about.get("paper") else ""
+    result = ", ".join(filter(None, (paper, about.get("result", ""))))
     outcome = " ".join(outcome_of(notebook).split()).replace("|", "/")
     return f"{shown}[**{notebook.name}**]({notebook.name}.ipynb) {result}<br>{outcome or about.get('claim', '')}"
 
 
 def outcome_of(notebook: Notebook) -> str:
-    """What is above in the strip that the notebook answers by, else its first line of *found*; "" without a strip."""
-    for cell in notebook.content["cells"]:
-        for output in cell.get("outputs", []):
-            lines = "".join(output.get("data", {}).get("text/plain", "")).splitlines()
-            starts = [number for number, line in enumerate(lines) if line.startswith("found ")]
-            if starts:
-                rest = lines[starts[0] + 1 :]
-                more = rest[
-                    : next((number for number, line in enumerate(rest) if not line.startswith("  ")), len(rest))
-                ]
-                found = [line.removeprefix("found").strip() for line in (lines[starts[0]], *more)]
-                return next((line for line in found if line.startswith("above ")), found[0])
+    """What is above in the strip that the notebook answers by, else its first line of *found*, with the mark of other data
+    than the paper's; "" without a strip."""
+    shown = (output.get("data", {}) for cell in notebook.content["cells"] for output in cell.get("outputs", []))
+    for data in shown:
+        text = "".join(data.get("text/plain", ""))
+        if block := re.search(r"^found +(.+(?:\n +.+)*)", text, re.MULTILINE):
+            mark = re.match("(.+): nothing here speaks of the paper", text)
+            found = [line.strip() for line in block[1].splitlines()]
+            outcome = next((line for line in found if line.startswith("above ")), found[0])
+            return f"{mark[1]}: {outcome}" if mark else outcome
     return ""
 
 

@@ -12,6 +12,6 @@ from fednb.report.judging import recorded_board
 from fednb.report.readings import readings, readings_table
 from fednb.report.selection import selected
 from fednb.report.sentences import sentences, summary
-from fednb.report.tables import rules_table, runs_table
+from fednb.report.tables import runs_table
 from fednb.report.verdicts import TESTED
 from fednb.report.wording import STAND_IN

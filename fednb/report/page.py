@@ -6,7 +6,9 @@ import re
 from collections import Counter
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas
+from pandas import DataFrame
 
 from fednb import papers, report
 from fednb.papers import protocol
@@ -18,9 +20,6 @@ from fednb.report.convergence import late_rise
 from fednb.report.curves import curves
 from fednb.report.verdicts import PRINTED, TESTED, VERDICTS
 from fednb.study import Results, Study
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 MOST_NAMED, MOST_SENTENCES = 4, 6
 
@@ -62,7 +61,7 @@ def notebook(name: str, space: dict) -> "Page":
 class Page:
     """One notebook: what it runs, what it answers, and its footer.
 
-    shown: the results so far, those at the paper's setting first.
+    shown: the results so far, in the order in which the notebook asked for them.
     """
 
     def __init__(self, name: str, space: dict):
@@ -80,7 +79,7 @@ class Page:
         return Recipe(**papers.recipe(self.paper, self.space["PROFILE"], self.space.get("FEDERATION")))
 
     @property
-    def printed(self) -> "DataFrame":
+    def printed(self) -> DataFrame:
         """What the paper prints in the notebook's table for its federation: of ``fednb.papers.printed``."""
         own = Recipe(**papers.recipe(self.paper, "paper")).full["federation"]["name"]  # at smoke there is a stand-in
         return papers.printed(self.paper, self.place, self.space.get("FEDERATION") or own)
@@ -120,7 +119,7 @@ class Page:
         return results
 
     @cached_property
-    def claims(self) -> list["DataFrame"]:
+    def claims(self) -> list[DataFrame]:
         """The claims of the paper's table on the data that was run, judged by each of the results: frames of
         ``fednb.report.claims.judged``, with paper and federation."""
         frames = []
@@ -133,7 +132,7 @@ class Page:
         return frames
 
     @cached_property
-    def orders(self) -> list["DataFrame"]:
+    def orders(self) -> list[DataFrame]:
         """The paper's claims on orders and curves in the notebook's figure or table, as ``claims``: of
         ``fednb.report.curves``."""
         every = papers.curves(self.paper) if self.paper else ()
@@ -169,13 +168,12 @@ class Page:
 
     def figure(self):
         """The tested claims as dots with their intervals next to what the paper prints."""
-        import pandas
-
         from fednb.report import plots
 
         rows = pandas.concat(self.claims) if self.claims else None
         tested = rows is not None and rows["verdict"].isin(TESTED).any()
-        return plots.claims(rows, self.paper) if tested else "No claim is tested here: see the strip above."
+        at = "\n".join(setting(results) for results in self.shown if not results.stand_in)
+        return plots.claims(rows, self.paper, at) if tested else "No claim is tested here: see the strip above."
 
     def tables(self, **how) -> None:
         """Shows ours next to the paper's for each of the results; all but the first are folded. how: further arguments
@@ -189,7 +187,7 @@ class Page:
             whole = f"<details><summary>The same at {head}</summary>{table.html()}</details>"
             display(HTML(whole) if number else table)
 
-    def printed_for(self, results: Results) -> "DataFrame":
+    def printed_for(self, results: Results) -> DataFrame:
         """The printed rows of the results' federation, or of the only one that the table has."""
         there = papers.printed(self.paper, self.place)
         own = there[there["federation"].isin({record.recipe["federation"]["name"] for record in results.records})]
@@ -237,7 +235,7 @@ def setting(results: Results) -> str:
     return ", ".join([_either(names), *pixels, f"{_either(rounds)} rounds", f"seeds {', '.join(map(str, seeds))}"])
 
 
-def _of_claims(frame: "DataFrame") -> list[str]:
+def _of_claims(frame: DataFrame) -> list[str]:
     """The first claim that was tested, and how many have which verdict."""
     first = (frame[frame["verdict"].isin(TESTED)] if frame["verdict"].isin(TESTED).any() else frame).iloc[0]
     counts = frame["verdict"].value_counts()
@@ -249,7 +247,7 @@ def _of_claims(frame: "DataFrame") -> list[str]:
     ]
 
 
-def _of_effects(frame: "DataFrame") -> list[str]:
+def _of_effects(frame: DataFrame) -> list[str]:
     """Which runs are above, below or neither, against each that they are held against; where the effects are by the
     values of a field, each pair over these."""
     by = frame.columns[2]
@@ -262,14 +260,16 @@ def _of_effects(frame: "DataFrame") -> list[str]:
             lines.append(f"{pair}, by {wording.spaced(by)}: {', '.join(words)}")
         return lines
     lines = []
-    for (worse, word), rows in frame.groupby(["worse", "direction"], sort=False):
+    first = {"above": 0, "below": 1}
+    ordered = frame.sort_values("direction", key=lambda words: words.map(first).fillna(len(first)), kind="stable")
+    for (worse, word), rows in ordered.groupby(["worse", "direction"], sort=False):
         effects = [f"{labels.short(row.better)} {wording.signed(row.ours)}" for row in rows.itertuples()]
         against = "" if word in ("above", "below") else " against"
         lines.append(f"{word}{against} {labels.short(worse)}: {_some(effects)}")
     return lines
 
 
-def _in_sentences(frame: "DataFrame") -> list[str]:
+def _in_sentences(frame: DataFrame) -> list[str]:
     tested = frame[frame["verdict"].isin(TESTED)]
     lines = []
     if len(tested):
@@ -296,13 +296,15 @@ def _points(claim) -> str:
 
 
 def _how_sure(results: Results) -> str:
-    """Test images and seeds behind the numbers, and which curves still rise."""
+    """Test images and seeds behind the numbers, and by how many points the last quarter of each curve that has not
+    converged is off the quarter before."""
     images = dict.fromkeys(sum(record.images["test"]) for record in results.records)
-    limit, rising = protocol.rules()["level_curve"], []
-    for label, rows in sorted(wording.settings(results.frame), key=lambda each: each[1]["run"].iloc[0]):
-        rise = late_rise(rows).iloc[0]
-        rising += [f"{label} {wording.signed(rise)}"] if rise > limit else []
-    ends = f"still rising in the last quarter, in points: {_some(rising)}" if rising else "converged"
+    rows = sorted(wording.settings(results.frame), key=lambda each: each[1]["run"].iloc[0])
+    rises, limit = {label: late_rise(own).iloc[0] for label, own in rows}, protocol.rules()["level_curve"]
+    moving = [f"{label} {wording.signed(rise)}" for label, rise in rises.items() if abs(rise) > limit]
+    ends = f"not converged, points in the last quarter: {_some(moving)}" if moving else "converged"
+    if all(rise != rise for rise in rises.values()):
+        ends = "too few rounds to say whether it converged"
     seeds = results.frame["seed"].nunique()
     return f"{_either(images)} test images, {seeds} seed{'s' * (seeds > 1)}; {ends}"
 

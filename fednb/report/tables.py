@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from fednb.papers import protocol
 from fednb.report import labels, wording
-from fednb.report.convergence import late_rise
 from fednb.report.intervals import alike, of_settings
-from fednb.report.selection import RULES, selected
-from fednb.report.wording import number, signed
+from fednb.report.selection import selected
+from fednb.report.wording import number
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -72,7 +71,8 @@ class Table:
         """The table for a paper: a ``table`` environment with rules of the package booktabs."""
         frame = self.cells.rename_axis(None)
         styler = frame.style.format(escape="latex").format_index(escape="latex").format_index(escape="latex", axis=1)
-        return styler.to_latex(hrules=True, caption=self.caption[0].replace("%", r"\%"))
+        caption = "".join(f"\\{sign}" if sign in "%&_#$" else sign for sign in self.caption[0])
+        return styler.to_latex(hrules=True, caption=caption)
 
     __repr__, _repr_html_ = text, html
 
@@ -115,60 +115,6 @@ def runs_table(results, rule: str | None = None) -> Table:
     made = (f"Setting: {wording.setting(results)}.", *wording.note_lines(results))
     cells = cells.rename(columns=heads).rename_axis(index=None, columns=None)
     return _on_data(results.frame, numbers, (about, wording.AVERAGE), cells, made)
-
-
-def rules_table(results, title: str = "") -> Table:
-    """How firm the average test accuracy (or Dice) is: under each selection rule, at the end of its curve, over seeds.
-
-    For the runs where the rules differ. Rounds of the runs in the order of their seeds; once where all take the same.
-    Its frame holds row, rule, ours (per cent), rounds and, of the row, rise and spread in points, as the table's
-    setting says; NaN where there are too few rounds or seeds.
-    """
-    import pandas
-
-    frame = wording.frame_of(results)
-    images = frame["images"].where(frame["split"] == "validation", 0)
-    validated = images.groupby(frame["key"]).sum().gt(0).all()
-    rules = [rule for rule in RULES if validated or rule != "best_validation"]
-    numbers = []
-    for rule in rules:
-        parts = wording.with_seeds(selected(frame, rule))
-        for (label, rows), found in zip(parts.items(), of_settings(parts.values()), strict=True):
-            spans = list(map(_span, rows.groupby(["seed", "key"])["rounds_taken"].first()))
-            rounds = "/".join(spans if len(set(spans)) > 1 else spans[:1])
-            numbers.append({"row": label, "rule": rule, "ours": found["average"].value, "rounds": rounds})
-    numbers = pandas.DataFrame(numbers, columns=["row", "rule", "ours", "rounds"])
-    ends = wording.with_seeds(selected(frame, "last"))
-    rise = {row: late_rise(frame[frame["key"].isin(end["key"])]).mean() for row, end in ends.items()}
-    spread = {row: end.groupby("seed")["accuracy"].mean().std() for row, end in ends.items()}
-    numbers = numbers.assign(rise=numbers["row"].map(rise), spread=numbers["row"].map(spread))
-    values = numbers["ours"].map(number)
-    differ = list(dict.fromkeys(numbers.loc[values.groupby(numbers["row"]).transform("nunique") > 1, "row"]))
-    texts = numbers.assign(text=values + " (round " + numbers["rounds"] + ")").set_index("row")
-    shown = {wording.spaced(rule): texts.loc[texts["rule"] == rule, "text"].reindex(differ) for rule in rules}
-    firm = numbers.drop_duplicates("row").set_index("row").loc[differ]
-    shown |= {"still rising": firm["rise"].map(signed), "spread of seeds": firm["spread"].map(number)}
-    shown = {f"{name} {wording.mark(frame)}".strip(): column for name, column in shown.items()}
-    count = numbers["row"].nunique()
-    caption = (
-        *([f"{title.rstrip('.')}."] if title else []),
-        f"Average test {wording.measure(frame)} in per cent under each selection rule. {wording.AVERAGE}",
-        *([f"The rules agree in {count - len(differ)} of {count} rows, which are left out."] * (len(differ) < count)),
-    )
-    made = (
-        *(f"{wording.spaced(rule)}: {wording.rule_words(rule, frame)}." for rule in rules),
-        "still rising: points by which the mean of the last quarter of the rounds is above that of the quarter before; "
-        "where it is large, the rounds do not show where the curve ends.",
-        "spread of seeds: standard deviation of the last round, in points, over the row's own seeds; verdicts moderate "
-        "it by that of the setting's other methods.",
-        *([] if validated else ["best validation is not shown: some runs have no validation images."]),
-        *wording.setting_lines(results, intervals=False),
-    )
-    return _on_data(frame, numbers, caption, wording.grid(shown, differ), made)
-
-
-def _span(rounds: tuple[int, ...]) -> str:
-    return str(rounds[-1]) if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}"
 
 
 def _on_data(runs, numbers, caption: tuple[str, ...], cells, made: tuple[str, ...]) -> Table:

@@ -130,7 +130,7 @@ def switched_on(federation: dict) -> dict:
     return {name: value for name, value in federation.items() if value is not False}
 
 
-def setting_lines(results, intervals: bool = True) -> list[str]:
+def setting_lines(results) -> list[str]:
     """How the numbers were made; with what their intervals hold, where they have some."""
     if not results.records:
         return ["Nothing is recorded."]
@@ -152,9 +152,9 @@ def setting_lines(results, intervals: bool = True) -> list[str]:
         made.append(f"{name} {' / '.join(sorted(origins))}")
     return [
         f"Setting: {setting(results)}.",
-        f"Seeds: {', '.join(map(str, seeds))}{partition}{how if intervals else ''}.",
+        f"Seeds: {', '.join(map(str, seeds))}{partition}{how}.",
         f"Made by {', '.join(made)}.",
-        *(note for note in results.alike.notes if note not in results.notes and intervals),
+        *(note for note in results.alike.notes if note not in results.notes),
     ]
 
 

@@ -9,13 +9,11 @@ from fednb.report.plots._axes import as_written
 
 
 def sliding(draw, **ranges):
-    """``draw(**values)``, a figure, under a slider for each range ``(first, last)``; without a running kernel, such as
-    on a page, the figure that was drawn last stays."""
+    """``draw(**values)``, a figure, under a slider for each range ``(first, last)``; nothing without a kernel."""
     import ipywidgets
 
-    start = {name: first for name, (first, _) in ranges.items()}
     sliders = {name: ipywidgets.IntSlider(first, first, last) for name, (first, last) in ranges.items()}
-    return ipywidgets.interactive(draw, **sliders) if sliders else draw(**start)
+    return ipywidgets.interactive(draw, **sliders)
 
 
 def under_statistics(images: dict, means, stds, number: int = 0):

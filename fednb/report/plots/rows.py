@@ -27,14 +27,15 @@ DIAMOND = {"linestyle": "none", "marker": "D", "color": "k", "markerfacecolor": 
 ALONE, TOGETHER = ({"color": "0.2", "linewidth": width} for width in (3, 1))
 
 
-def claims(rows, paper: str):
+def claims(rows, paper: str, at: str = ""):
     """The tested claims of a paper: dots in rows with intervals, the largest printed effect first.
 
     A diamond is the printed effect, a dot is ours in the colour of its verdict; the thick line is its 95 % interval,
     the thin one that of all that are tested together, which decides; beyond the axis it is cut off. What is not tested
     is counted in the title.
 
-    rows: of ``fednb.report.recorded_board``; of more than 60 tested those with the largest printed effect.
+    rows: of ``fednb.report.recorded_board``; of more than 60 tested those with the largest printed effect. at: the
+    settings of the runs, below the title.
     """
     rows = rows[rows["of"] == paper]
     shown = rows[rows["verdict"].isin(TESTED)].nlargest(60, "paper")
@@ -53,7 +54,7 @@ def claims(rows, paper: str):
     on = f", on {data.iloc[0]}" if data.nunique() == 1 else ""
     head = f"{told} of {every} claims tested{on}" if told else "no claim tested yet"
     about = "points: the first of each row minus the second"
-    decorate(axes, about, "", f"{labels.printed(paper)}: {head}", grid="both")
+    decorate(axes, about, "", f"{labels.printed(paper)}: {head}" + f"\n{at}" * bool(at), grid="both")
     axes.axvline(0, color="0.4", linewidth=1, zorder=1)
     several = shown["table"].nunique() > 1, data.nunique() > 1
     parts = shown["table"].str.replace("table", "Table "), data
