@@ -93,6 +93,7 @@ def results(*frames, scores=of_images, **extra_round):
             notes=[],
             scores=partial(scores, rows),
             checksums={},
+            activity={},
         )
         for key, rows in (frame.groupby("key") if len(frame) else [])
     ]

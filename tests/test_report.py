@@ -243,20 +243,31 @@ def test_a_shut_gate_is_the_reason_that_is_shown(monkeypatch):
     assert guessing["verdict"] == "not testable" and "not distinguished from a constant answer" in guessing["why"]
     rounds = [(50, 60, 8, 20), (60, 70, 10, 30), (60, 70, 10, 30), (100, 110, 16, 40)]
     curves = {"fedavg": rounds, "fedavg+fedrdn": [ABOVE] * 4}
-    rising = first(results(*(run(label, curve, seed=seed) for label, curve in curves.items() for seed in (0, 1))))
-    assert rising["verdict"] == "not testable" and re.match(r"FedAvg has not converged: \+\d", rising["why"])
+    made = results(*(run(label, curve, seed=seed) for label, curve in curves.items() for seed in (0, 1)))
+    small, at_paper = first(made), first(at_the_papers_setting(made))
+    assert (small["verdict"], small["why"]) == ("above", "")
+    assert small["marks"] == at_paper["why"] != "" and (at_paper["verdict"], at_paper["marks"]) == ("not testable", "")
+    assert re.match(r"FedAvg has not converged: \+\d", small["marks"])
     needed = [{"paper": "fedrdn", "federation": "office_caltech10", "better": "fedavg", "worse": "fedbn"}]
     rules = protocol.rules() | {"precondition": needed}
     monkeypatch.setattr(protocol, "rules", lambda: rules)
-    assert first(results(*pair()))["why"] == "FedAvg above FedBN is needed, and not run"
+    assert first(results(*pair()))["marks"] == "FedAvg above FedBN is needed, and not run"
     row = first(results(*pair(), *seeds_of("fedbn", ABOVE)))
-    assert row["why"].startswith("FedAvg is not above FedBN here (3") and row["verdict"] == "not testable"
+    assert row["marks"].startswith("FedAvg is not above FedBN here (3") and row["verdict"] == "above"
     row = first(results(*pair(), *seeds_of("fedbn", (50, 50, 5, 10))))
-    assert row["why"] == "" and row["verdict"] == "above"
+    assert row["marks"] == row["why"] == "" and row["verdict"] == "above"
     elsewhere = seeds_of("fedbn", (50, 50, 5, 10), alpha=2) + seeds_of("fedavg", ABOVE, alpha=2)
     made = results(*(rows.assign(alpha=1) for rows in pair()), *elsewhere)
     row = claims.judged(made, "fedrdn", keys={key for key in made.frame["key"] if "alpha" not in key}).iloc[0]
-    assert row["why"] == "FedAvg above FedBN is needed, and not run"  # in this setting
+    assert row["marks"] == "FedAvg above FedBN is needed, and not run"  # in this setting
+    made = results(*pair())
+    for record in made.records:
+        record.activity = {"fedrdn": 0.009} if "fedrdn" in record.key else {}
+    row = first(made)
+    assert (row["verdict"], row["why"]) == ("not testable", "the method was not active (0.009; expected 0.01 at least)")
+    for record in made.records:
+        record.activity = {"fedrdn": 0.02}
+    assert first(made)["verdict"] == "above"
 
 
 def test_a_constant_answer_is_each_clients_most_frequent_class():
@@ -348,7 +359,7 @@ def test_a_constant_answer_is_that_of_the_seeds_partition(monkeypatch):
     assert [gates.trivial(record) for record in records] == [20.0, 50.0, None]
     made, _ = by_seed(("fedavg", 0.5), ("fedavg+fedrdn", 0.6), seeds=2)
     claim, keys = {"site": "average", "federation": "cifar10"}, tuple(record.key for record in made.records)
-    why = gates.gate(made, "fedrdn", claim, keys, "last", spreads_of(selected(made.frame)))
+    why, _ = gates.gate(made, "fedrdn", claim, keys, "last", spreads_of(selected(made.frame)), "small")
     assert why == "FedAvg is not distinguished from a constant answer (35.0 %)"
 
 
@@ -369,7 +380,7 @@ def test_a_verdict_that_changes_with_the_papers_rule_says_so(monkeypatch):
         made.append(run(label, tests, [(8, 8, 8, 8), (9, 9, 9, 9)], seed=seed))
     rules = protocol.rules() | {"level_curve": 99.0}
     monkeypatch.setattr(protocol, "rules", lambda: rules)
-    assert first(results(*made))[["verdict", "other_rules"]].tolist() == ["inconclusive", "best test: above"]
+    assert first(results(*made))[["verdict", "other_rules"]].tolist() == ["no effect as printed", "best test: above"]
 
 
 def test_effects_of_one_table_are_tested_together():
@@ -394,7 +405,7 @@ def test_a_pair_has_one_verdict_whatever_else_was_run():
     few, many = results(*calm), results(*calm, *seeds_of("fedprox", BELOW), *seeds_of("fedprox+fedrdn", ABOVE))
     few.alike = many.alike
     assert first(few).drop("other_rules").equals(first(many).drop("other_rules"))
-    assert papers.family("fedrdn", "office_caltech10") == 30
+    assert papers.family("fedrdn", "office_caltech10") == 29  # and one primary claim, by itself
 
 
 def test_a_pair_that_is_a_claim_has_the_claims_verdict_in_a_table_of_differences():
@@ -465,7 +476,7 @@ def test_averages_over_other_sites_than_the_papers_are_not_compared():
     everywhere = comparison(on_digits({"fedavg": 90}, svhn=100), table2)
     assert cell(everywhere, "FedAvg", "average")["difference"] == ALMOST(90 - 85.62)
     rows = told(made, "fraug", "table2")["verdict"]
-    assert rows["FRAug is 3.97 points above FedAvg on Digits."] == "other sites"
+    assert rows["FRAug is 3.97 points above FedAvg on Digits."] == "one seed"
     assert rows["FRAug is 8.14 points above FedAvg on Digits at MNIST-M."] == "one seed"
     assert rows["FRAug is 6.75 points above FedAvg on Digits at SVHN."] == "not run"
 

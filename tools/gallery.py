@@ -68,8 +68,8 @@ def _cell(notebook: Notebook) -> str:
 
 
 def outcome_of(notebook: Notebook) -> str:
-    """What is above in the strip that the notebook answers by, else its first line of *found*, with the mark of other data
-    than the paper's; "" without a strip."""
+    """What is above in the strip that the notebook answers by, else its first line of *found*, with the mark of other
+    data than the paper's; "" without a strip."""
     shown = (output.get("data", {}) for cell in notebook.content["cells"] for output in cell.get("outputs", []))
     for data in shown:
         text = "".join(data.get("text/plain", ""))

@@ -17,7 +17,6 @@ from fednb.records.staleness import changed
 from fednb.records.store import Store
 from fednb.report import TESTED, common_seeds, labels, selected
 from fednb.report.judging import read_board, write_board
-from fednb.report.sentences import untested
 from fednb.report.verdicts import CLAIM, PRINTED, SMALL, VERDICTS
 from fednb.report.wording import number, signed
 from fednb.study import Study
@@ -104,22 +103,26 @@ def headline(claims: DataFrame) -> str:
 
 
 def judged(claims: DataFrame) -> str:
-    """The scoreboard in small: one sentence on all claims, and for each paper how many have which verdict where."""
-    claim = ["of", *CLAIM]
-    tested, every = claims[claims["verdict"].isin(TESTED)], sorted(claims["of"].unique())
-    rows = ["| | claims | at the paper's setting | at a smaller one | not tested |", "|---" * 5 + "|"]
-    for name, those in [*((labels.printed(paper), [paper]) for paper in every), ("all", every)]:
-        own, all_own = (frame[frame["of"].isin(those)] for frame in (tested, claims))
-        counts = [_counted(own[own["setting"] == board]["verdict"]) for board in (PRINTED, SMALL)]
-        total = len(all_own.drop_duplicates(claim))
-        rows.append(f"| {name} | {total} | {' | '.join(counts)} | {len(untested(all_own))} |")
+    """The primary claims, each at the setting nearest to the paper's; then one sentence on all."""
+    rows = ["| primary claim | printed | ours (95 %) | verdict |", "|---" * 4 + "|"]
+    primary = claims[claims["primary"].astype(bool)]
+    nearest = primary.assign(far=primary["setting"] != PRINTED).sort_values(["of", "far"], kind="stable")
+    for row in nearest.drop_duplicates(["of", "effect"]).itertuples():
+        ours = f"{signed(row.ours)} ({signed(row.low)} to {signed(row.high)})" if row.ours == row.ours else ""
+        at = {PRINTED: "at the paper's setting", SMALL: "at a smaller setting"}.get(row.setting, "")
+        why = f": {row.why or row.marks}" if row.why or row.marks else ""
+        verdict = f"**{row.verdict}**{', ' * bool(at)}{at}{why}"
+        claim = f"{labels.printed(row.of)}: {row.effect}, {labels.federation(row.federation)}"
+        rows.append(f"| {claim} | {signed(row.paper)} | {ours} | {verdict} |")
+    claim, tested = ["of", *CLAIM], claims[claims["verdict"].isin(TESTED)]
     at_paper, small = (tested[tested["setting"] == board] for board in (PRINTED, SMALL))
     sentence = (
-        f"We tested {len(tested.drop_duplicates(claim))} of {len(claims.drop_duplicates(claim))} claims that compare "
+        f"We tested {len(tested.drop_duplicates(claim))} of all {len(claims.drop_duplicates(claim))} claims that compare "
         f"two runs: {len(at_paper)} at the paper's setting ({_counted(at_paper['verdict'])}) and {len(small)} at a "
-        f"smaller one, which says nothing of what the paper found. Most others were not run for lack of data."
+        f"smaller one ({_counted(small['verdict'])}), which says nothing of what the paper found. Most others were not "
+        "run for lack of data."
     )
-    return "\n".join([sentence, "", *rows])
+    return "\n".join([*rows, "", sentence])
 
 
 def _counted(verdicts) -> str:

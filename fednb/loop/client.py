@@ -29,7 +29,8 @@ class Client:
     The network is a scratch pad that all clients of a process share: every message is loaded into it before use. What
     the client keeps between rounds is in ``memories``: dictionaries of named tensors, by the method's name. Its part in
     a run are calls that take a message and the round and give a message: ``offer`` and ``learn`` once before round 1,
-    then ``work`` and ``test``; ``visit``, ``measure``, ``represent``, ``show``, ``compare`` where a recipe asks.
+    then ``work`` and ``test``; ``visit``, ``measure``, ``represent``, ``show``, ``compare`` where a recipe asks, and
+    ``act`` in the end.
 
     task: what is asked of its images, loss and scores; classes: how many. model: its network, with ``features``,
     ``head`` and ``stages``. methods: all of the run, in order; owner: who of them owns each hook that one alone may
@@ -142,6 +143,13 @@ class Client:
         with self.at_test(message, round):
             measured(self, state_of(self.model))
             return {"test": evaluate.scores(self, self.site.test)}
+
+    def act(self, message: Message, round: int) -> Message:
+        """What shows each method at work (``Method.activity``), float64 by its name, where it has such a number."""
+        with self.at_test(message, round), torch.no_grad():
+            self.model.eval()
+            found = {m.name: m.activity(self) for m in self.methods if overrides(m, "activity")}
+        return {name: torch.tensor(float(value), dtype=torch.float64) for name, value in found.items()}
 
     def represent(self, message: Message, round: int) -> Message:
         """The features of the test images, float32 ``[n, d]``, and their targets, with the network that came."""

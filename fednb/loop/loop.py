@@ -165,6 +165,10 @@ class Rounds:
         """The first test image of each site that has one, its target and the global model's prediction; ``sites``."""
         return self._gathered("show")
 
+    def activity(self) -> dict[str, float]:
+        """Nothing: over a network no client is asked for what no round needs."""
+        return {}
+
     def masks(self) -> dict[str, Tensor]:
         """How the global model's masks of all test images lie on the true ones (``evaluate.masks``), and ``sites``."""
         return self._gathered("compare")
@@ -211,6 +215,12 @@ class FederatedRun(Rounds):
             if kind == "work":
                 self.server.hear(name, reply)
             yield name, reply
+
+    def activity(self) -> dict[str, float]:
+        """``Method.activity`` by the method's name, to six digits: the mean over the clients that took part."""
+        asked = ((name, self.server.send(name)) for name in self.taking_part)
+        replies = [reply for _, reply in self.exchange("act", self.rounds, asked)]
+        return {name: float(f"{sum(float(each[name]) for each in replies) / len(replies):.6g}") for name in replies[0]}
 
     def state(self) -> dict:
         return super().state() | {"clients": {name: client.memories for name, client in self.clients.items()}}

@@ -153,6 +153,11 @@ class Method:
         method that keeps entries and does not override this is refused in a recipe with unseen clients.
         """
 
+    def activity(self, client: Client) -> float:
+        """After the last round, at each client that took part, with the network as it is tested there: one number that
+        shows the method at work, 0 where it does nothing. Recorded as a mean over clients; changes no state."""
+        return 0.0
+
     def predict(self, client: Client, batch: Batch) -> Tensor:
         """Test time: logits ``[n, classes]``, of segmentation for every pixel, the largest wins; has one owner."""
         client.forward(batch)

@@ -216,11 +216,17 @@ def claims(paper: str) -> list[dict]:
     """The paper's claims that compare two runs of one printed table, each pair once, from its ``claims.csv``.
 
     table, tables: the first printed table that has the pair, and all. federation, setting, site: as in ``printed``.
-    better, worse: runs as a recipe's label. place: where the paper says so."""
-    found = {}
-    for row in _rows(folder(paper) / "claims.csv", _CLAIM):
-        first = found.setdefault(tuple(row[name] for name in _PAIR), row | {"tables": []})
+    better, worse: runs as a recipe's label. place: where the paper says so. primary: whether it is one of the few that
+    the paper stands on, by its settings."""
+    rows = _rows(folder(paper) / "claims.csv", _CLAIM)
+    primary = [{"setting": "", "site": "average"} | each for each in settings(paper).get("primary", ())]
+    found, stands_on = {}, {tuple(each[name] for name in _PAIR) for each in primary}
+    for row in rows:
+        pair = tuple(row[name] for name in _PAIR)
+        first = found.setdefault(pair, row | {"tables": [], "primary": pair in stands_on})
         first["tables"].append(row["table"])
+    if strange := stands_on - found.keys():
+        raise RecipeError(f"{paper}.toml has a primary claim {min(strange)}; expected one of its claims.csv.")
     return list(found.values())
 
 
@@ -260,8 +266,8 @@ def _rows(path: Path, expected: frozenset[str] = frozenset()) -> list[dict]:
 
 
 def family(paper: str, federation: str) -> int:
-    """How many claims the paper has on a data set, which are tested together."""
-    return sum(claim["federation"] == federation for claim in claims(paper))
+    """How many claims the paper has on a data set that are tested together: all but its primary ones."""
+    return sum(claim["federation"] == federation and not claim["primary"] for claim in claims(paper))
 
 
 def own_rule(paper: str) -> str:
@@ -291,6 +297,12 @@ def recipe(paper: str, profile: str, on: str | None = None) -> dict:
         known = {_federation(told): {}} | told.get("on", {})
         fields = fields | _entry(known, on, f"{paper}'s federation").get(profile, {})
     return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
+
+
+def options(paper: str, profile: str) -> dict[str, dict]:
+    """The options that a profile gives to methods where a printed row has none of that name:
+    ``{"distrans": {"offset_rate": 1.0}}``."""
+    return settings(paper).get("options", {}).get(profile, {})
 
 
 def profiles_on(paper: str) -> set[str]:

@@ -26,6 +26,8 @@ class Record:
     those that did not answer, who took no part or have the scores of their last test.
     fingerprint: of the federation. notes: what its reader must know. origin: see ``provenance.origin``, and what
     carried the messages. behaviours: the hashes of what it used (see ``fednb.records.staleness``).
+    activity: of each method that has one the number that shows it at work (``fednb.methods.Method.activity``); none
+    over a network, nor of runs before it came.
     checksums: 16 hex digits of SHA-256: ``record`` over all of the above, and one for each artefact by its name. What
     several runs have in common is kept once, in ``shared/<checksum>.npz``."""
 
@@ -39,6 +41,7 @@ class Record:
     notes: list[str]
     origin: dict
     behaviours: dict[str, str] = field(default_factory=dict)
+    activity: dict[str, float] = field(default_factory=dict)
     checksums: dict[str, str] = field(default_factory=dict, compare=False)
     path: Path | None = field(default=None, compare=False)
 

@@ -118,6 +118,7 @@ def _measured(run: Rounds, rounds: list[dict], packed: dict, seconds: float) -> 
         notes=run.notes,
         origin=origin(run.model, seconds) | {name: value for name, value in carried.items() if value},
         behaviours=used(recipe.full),
+        activity=run.activity(),
     )
     return record, artefacts
 

@@ -13,16 +13,17 @@ from fednb.report import labels, wording
 from fednb.report.comparison import on_federation, tested
 from fednb.report.deviations import deviations, of_unseen, other_options
 from fednb.report.effects import EFFECT, Effect, Pair, columns, effects_of, one_setting, spare_effects
-from fednb.report.gates import gate
+from fednb.report.gates import gate, inactive
 from fednb.report.intervals import alike
 from fednb.report.selection import selected
 from fednb.report.sentences import claimed, effect
 from fednb.report.verdicts import PRINTED, SMALL
 
+# primary: whether the paper stands on it. marks: what a reader must know besides the verdict.
 # other_rules: the paper's own where it says otherwise, "best validation: inconclusive". setting: the board, PRINTED or
 # SMALL, "" without a run. gap_low, gap_high: of ours minus the printed effect, at the paper's setting.
 CLAIM = ("claim", "table", "effect", "paper", *EFFECT, "verdict", "why", "other_rules", "setting", "deviations")
-CLAIM += ("gap_low", "gap_high")
+CLAIM += ("gap_low", "gap_high", "primary", "marks")
 NOT_RUN, OTHER_SITES = "not run", "other sites"
 
 
@@ -42,7 +43,7 @@ def verdict(printed: float, found: Effect | str, board: str, runs: int = 1) -> s
         return found.direction
     if found.direction == "below":
         return "opposite"
-    difference = found.measured.against(printed, runs)
+    difference = found.measured.against(printed, runs, found.level)
     return "smaller" if difference.high < 0 else "larger" if difference.low > 0 else "reproduced"
 
 
@@ -59,36 +60,42 @@ def judged(results, paper: str, claims: list[dict] | None = None, keys: set[str]
     real = of_protocol(results)
     real = real if keys is None else real[real["key"].isin(keys)]
     differing, by_rule, rows = deviations(results.records, paper), {}, []
-    tables = (papers.printed(paper, claim["table"], claim["federation"], claim["setting"]) for claim in claims)
+    tables = [papers.printed(paper, claim["table"], claim["federation"], claim["setting"]) for claim in claims]
     there = [table[table["site"] == claim["site"]] for table, claim in zip(tables, claims, strict=True)]
-    said = [_printed_effect(rows, claim) for rows, claim in zip(there, claims, strict=True)]
+    records = {record.key: record for record in results.records}
     for name in dict.fromkeys((rule, papers.own_rule(paper))):
         try:
-            by_rule[name] = _found(results, real, name, there, claims, paper, name == rule)
+            by_rule[name] = _found(results, real, name, tables, claims, paper, name == rule)
         except DataError:  # the runs have no validation images
             if name == rule:
                 raise
     for number, (claim, printed) in enumerate(zip(claims, there, strict=True)):
         own, pair, more = by_rule[rule][number]
+        said = whole = _printed_effect(printed, claim)
         sides = dict(zip((claim["better"], claim["worse"]), pair or (), strict=False))
         keys = tuple(dict.fromkeys(key for side in sides.values() for key in side["key"]))
         deviating = dict.fromkeys(text for key in keys for text in differing[key])
         for label, side in sides.items():
             deviating |= dict.fromkeys(other_options(paper, side["run"].iloc[0], label, claim["table"]))
+        if pair and (common := _common(printed, pair)):
+            said = _printed_effect(_over(tables[number], common), claim)
+            deviating[f"average over {', '.join(map(labels.site, common))}"] = None
         board = "" if not pair else SMALL if deviating else PRINTED
-        runs, shut = printed["runs"].iloc[0], ""
+        runs, shut, marks = printed["runs"].iloc[0], "", []
         if pair and not own.untested:
             _, spreads = alike(results, rule, of_unseen(printed), protocol.rules()["seeds"])
-            shut = gate(results, paper, claim, keys, rule, spreads)
-        words = {name: verdict(said[number], found[number][0], board, runs) for name, found in by_rule.items()}
+            better = [records[key] for key in sides[claim["better"]]["key"].unique()]
+            shut, marks = gate(results, paper, claim, keys, rule, spreads, board)
+            shut = shut or inactive(paper, better)
+        words = {name: verdict(said, found[number][0], board, runs) for name, found in by_rule.items()}
         others = [f"{wording.spaced(name)}: {word}" for name, word in words.items() if word != words[rule]]
-        against = own.measured.against(said[number], runs) if board == PRINTED else None
+        against = own.measured.against(said, runs, own.level) if board == PRINTED else None
         rows.append(
             {
-                "claim": claimed(claim, printed["value"], said[number]),
+                "claim": claimed(claim, printed["value"], whole),
                 "table": ", ".join(claim["tables"]),
                 "effect": effect(claim),
-                "paper": said[number],
+                "paper": said,
                 **columns(own),
                 **more,
                 "verdict": "not testable" if shut else words[rule],
@@ -98,6 +105,8 @@ def judged(results, paper: str, claims: list[dict] | None = None, keys: set[str]
                 "deviations": "; ".join(deviating),
                 "gap_low": against.low if against else nan,
                 "gap_high": against.high if against else nan,
+                "primary": claim["primary"],
+                "marks": "; ".join(marks),
                 "sides": [frozenset(side["key"]) for side in sides.values()],
             }
         )
@@ -111,12 +120,16 @@ def of_protocol(results):
     return frame[~frame["stand_in"].astype(bool) & frame["seed"].isin(protocol.rules()["seeds"])]
 
 
+def _difference(there, claim: dict) -> float:
+    rows = dict(zip(papers.labels_of(there), there["value"], strict=True))
+    return rows.get(claim["better"], nan) - rows.get(claim["worse"], nan)
+
+
 def _printed_effect(there, claim: dict) -> float:
     """Better minus worse; RecipeError, naming the claim, where the table does not print the one above the other."""
-    rows = dict(zip(papers.labels_of(there), there["value"], strict=True))
-    better, worse = claim["better"], claim["worse"]
-    effect = rows.get(better, nan) - rows.get(worse, nan)
+    better, worse, effect = claim["better"], claim["worse"], _difference(there, claim)
     if not effect > 0:
+        rows = papers.labels_of(there)
         found = f"the difference that is printed is {effect:.2f}" if effect <= 0 else f"its rows are {', '.join(rows)}"
         raise RecipeError(
             f"a claim is of {better} above {worse} in {claim['table']} on {claim['federation']}, and {found}. Expected "
@@ -125,9 +138,22 @@ def _printed_effect(there, claim: dict) -> float:
     return effect
 
 
-def _found(results, real, rule: str, printed: list, claims: list[dict], paper: str, spare: bool) -> list[tuple]:
-    """Ours for each claim, all that the paper prints on a data set tested together, or why there is none; its pair; and
-    the effect with spare images, where ``spare``. printed: the rows of each claim."""
+def _common(printed, pair: Pair) -> list[str]:
+    """The sites that both runs were tested at, where the printed average is over more."""
+    over = tested(pair.better)
+    return [] if printed["sites"].iloc[0] in ("", over) or pair.client != "average" else over.split(", ")
+
+
+def _over(table, sites: list[str]):
+    """The printed rows of these sites as rows of their mean."""
+    rows = table[table["site"].isin(sites)]
+    return rows.groupby(["algorithm", "augmentation"], sort=False, as_index=False)["value"].mean()
+
+
+def _found(results, real, rule: str, tables: list, claims: list[dict], paper: str, spare: bool) -> list[tuple]:
+    """Ours for each claim, a primary one by itself, all others of a data set tested together, or why there is none; its
+    pair; and the effect with spare images, where ``spare``. tables: the printed rows of each claim's setting."""
+    printed = [table[table["site"] == claim["site"]] for table, claim in zip(tables, claims, strict=True)]
     if not results.records:
         return [(NOT_RUN, None, {})] * len(claims)
     chosen = {False: wording.all_took_part(selected(real, rule), results), True: selected(real, rule, unseen=True)}
@@ -140,22 +166,36 @@ def _found(results, real, rule: str, printed: list, claims: list[dict], paper: s
     def side(label: str, *where):
         return one_setting(runs_of(here(*where), label), label)
 
-    def pair(there, claim: dict) -> Pair | str:
-        """The two sides of a claim, or why they cannot be compared."""
+    def pair(there, table, claim: dict) -> Pair | str:
+        """The two sides of a claim, or why they cannot be compared. Where they were tested at two or more of the
+        printed sites alone, and the table's rows there say the same, they are compared on these."""
         both, unseen, run_on = (claim["better"], claim["worse"]), of_unseen(there), there["run_on"].iloc[0]
         sides = [side(label, unseen, run_on, claim["site"], there["sites"].iloc[0]) for label in both]
         if not any(rows.empty for rows in sides):
             return NOT_RUN if set(sides[0]["key"]) & set(sides[1]["key"]) else Pair(*sides, claim["site"])
-        ran = [len(runs_of(on_federation(chosen[unseen], results, run_on), label)) for label in both]
-        return OTHER_SITES if all(ran) and claim["site"] == "average" else NOT_RUN
+        if claim["site"] != "average":
+            return NOT_RUN
+        sides = [side(label, unseen, run_on, "average", "") for label in both]
+        over = [] if any(rows.empty for rows in sides) else [set(tested(rows).split(", ")) for rows in sides]
+        if not over:
+            return NOT_RUN
+        common = over[0] if over[0] == over[1] else set()
+        if (
+            len(common) > 1
+            and common < set(there["sites"].iloc[0].split(", "))
+            and _difference(_over(table, common), claim) > 0
+        ):
+            return Pair(*sides)
+        return OTHER_SITES
 
     measured: list[tuple] = []
     together = defaultdict(list)  # pairs that share spreads and level, with their places
-    for place, (there, claim) in enumerate(zip(printed, claims, strict=True)):
-        own = pair(there, claim)
+    for place, (there, table, claim) in enumerate(zip(printed, tables, claims, strict=True)):
+        own = pair(there, table, claim)
         measured.append((own, None, {}))
         if isinstance(own, Pair):
-            together[of_unseen(there), papers.family(paper, claim["federation"])].append((place, own))
+            family = 1 if claim["primary"] else papers.family(paper, claim["federation"])
+            together[of_unseen(there), family].append((place, own))
     for (unseen, family), places in together.items():
         rows, spreads = alike(results, rule, unseen, protocol.rules()["seeds"])
         pairs = [own for _, own in places]

@@ -2,6 +2,7 @@
 
 import pandas
 
+from fednb.papers import protocol
 from fednb.report.selection import WINDOW
 
 NEAR = 2.0  # points below the end of a curve from which on it is near
@@ -15,6 +16,14 @@ def late_rise(frame, rounds: int | None = None, by: str | list[str] = "run"):
     span = (end // 4).clip(lower=1) if rounds is None else rounds
     late, before = (tested[(end - tested["round"]) // span == part] for part in (0, 1))
     return late.groupby(by)["accuracy"].mean() - before.groupby(by)["accuracy"].mean()
+
+
+def not_converged(frame) -> dict[str, float]:
+    """By run the ``late_rise`` of those whose curve is not level: by more than the protocol's ``level_curve`` and the
+    standard error over seeds."""
+    by_seed = late_rise(frame, by=["run", "seed"]).unstack("seed")
+    rise, error = by_seed.mean(axis=1), by_seed.sem(axis=1).fillna(0)  # one seed has no error
+    return rise[rise.abs() - protocol.rules()["level_curve"] > error].to_dict()
 
 
 def late_steps(frame, by: str | list[str] = "run"):

@@ -38,9 +38,8 @@ def curves(results, paper: str, claims: list[dict] | None = None):
     differing = deviations(results.records, paper)
     rows = []
     for claim in papers.curves(paper) if claims is None else claims:
-        verdict, why, keys = _judged(results, paper, claim, chosen)
-        of_x = f"{spaced(claim['x'])} "
-        others = dict.fromkeys(text for key in keys for text in differing[key] if not text.startswith(of_x))
+        verdict, why, keys = _judged(results, paper, claim, chosen, differing)
+        others = _others(differing, keys, claim)
         setting = (SMALL if others else PRINTED) if keys else ""
         about = claim["figure"], curve_in_words(claim), claim["federation"]
         rows.append((*about, verdict, why, setting, "; ".join(others)))
@@ -58,7 +57,13 @@ def steps(claim: dict) -> list[tuple[tuple, tuple]]:
     return [((runs[0], higher), (runs[0], lower)) for higher, lower in pairwise(downwards)]
 
 
-def _judged(results, paper: str, claim: dict, chosen) -> tuple[str, str, tuple[str, ...]]:
+def _others(differing: dict, keys, claim: dict) -> dict[str, None]:
+    """In what runs differ from the paper's setting besides the claim's x."""
+    of_x = f"{spaced(claim['x'])} "
+    return dict.fromkeys(text for key in keys for text in differing[key] if not text.startswith(of_x))
+
+
+def _judged(results, paper: str, claim: dict, chosen, differing: dict) -> tuple[str, str, tuple[str, ...]]:
     """Verdict, why, and the keys of the runs."""
     records, rules = {record.key: record for record in results.records}, protocol.rules()
     _, spreads = alike(results, rules["selection"], seeds=rules["seeds"])
@@ -75,7 +80,8 @@ def _judged(results, paper: str, claim: dict, chosen) -> tuple[str, str, tuple[s
     @cache
     def shut(run: str, x) -> str:
         keys = tuple(point(run, x)["key"].unique())
-        why = gate(results, paper, claim | {"site": "average"}, keys, rules["selection"], spreads)
+        board = SMALL if any(_others(differing, keys, claim)) else PRINTED
+        why, _ = gate(results, paper, claim | {"site": "average"}, keys, rules["selection"], spreads, board)
         return f"{spaced(claim['x'])} {x}: {why}" if why and claim["x"] else why
 
     every = steps(claim)

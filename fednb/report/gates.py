@@ -10,17 +10,23 @@ from fednb.federation import Federation
 from fednb.papers import protocol
 from fednb.registry import dealt
 from fednb.report import labels, wording
-from fednb.report.convergence import late_rise
+from fednb.report.convergence import not_converged
 from fednb.report.intervals import of_settings
 from fednb.report.selection import selected
+from fednb.report.verdicts import PRINTED
 
 TRIVIAL = Path(__file__).with_name("trivial.json")
 
 
-def gate(results, paper: str, claim: dict, keys: tuple[str, ...], rule: str, spreads: dict) -> str:
-    """Why a claim cannot be judged by the runs with these keys, or "": a side's 95 % interval, by their ``spreads_of``,
-    reaches down to a constant answer (its mean over seeds), the last quarter of its curve lies farther from the quarter
-    before than the protocol's ``level_curve``, or its precondition does not hold in the runs of the same setting."""
+def gate(
+    results, paper: str, claim: dict, keys: tuple[str, ...], rule: str, spreads: dict, board: str
+) -> tuple[str, list[str]]:
+    """Why a claim cannot be judged by the runs with these keys, or "", and what marks its verdict.
+
+    It cannot where a side's 95 % interval, by their ``spreads_of``, reaches down to a constant answer (its mean over
+    seeds), where the paper's own method was not active, or on the board ``PRINTED`` where a run has not converged. On
+    the board ``SMALL`` that is a mark, as everywhere a precondition that does not hold in the runs of the same setting.
+    """
     frame = wording.frame_of(results)
     own = frame[frame["key"].isin(keys)]
     records = {record.key: record for record in results.records}
@@ -28,21 +34,32 @@ def gate(results, paper: str, claim: dict, keys: tuple[str, ...], rule: str, spr
     if None in constant.values():
         name = records[keys[0]].recipe["federation"]["name"]
         adds = "fednb run" if registry.project() else "python tools/trivial.py"
-        return f"no constant answer is known on this {name}: {adds} adds it"
+        return f"no constant answer is known on this {name}: {adds} adds it", []
     for label, rows in wording.settings(selected(own, rule, unseen=not own["took_part"].all())):
         [found] = of_settings([rows], wording.scored(rows, results), spreads)
         bound = mean({row.seed: constant[row.key] for row in rows.itertuples()}.values())
         if found[claim["site"]].low <= bound:
-            return f"{label} is not distinguished from a constant answer ({wording.number(bound)} %)"
-    for label, rise in late_rise(own).items():
-        if abs(rise) > protocol.rules()["level_curve"]:
-            label = labels.pretty(label, options=True)
-            return f"{label} has not converged: {wording.signed(rise)} points in the last quarter of its rounds"
+            return f"{label} is not distinguished from a constant answer ({wording.number(bound)} %)", []
+    marks = [
+        f"{labels.pretty(run, options=True)} has not converged: {wording.signed(rise)} points in the last quarter of "
+        "its rounds"
+        for run, rise in not_converged(own).items()
+    ]
+    if marks and board == PRINTED:
+        return marks[0], []
     for needed in protocol.rules()["precondition"]:
         if (needed["paper"], needed["federation"]) == (paper, claim["federation"]):
-            if why := _lacking(results.alike, needed["better"], needed["worse"], keys, rule):
-                return why
-    return ""
+            marks.append(_lacking(results.alike, needed["better"], needed["worse"], keys, rule))
+    return "", list(filter(None, marks))
+
+
+def inactive(method: str, records) -> str:
+    """Why a claim on a method says nothing, as it did nothing in these runs of it, or ""; of runs that were recorded
+    before the number came nothing is known."""
+    numbers = [record.activity[method] for record in records if method in record.activity]
+    if not numbers or mean(numbers) >= protocol.rules()["active"]:
+        return ""
+    return f"the method was not active ({mean(numbers):.2g}; expected {protocol.rules()['active']} at least)"
 
 
 def _lacking(results, better: str, worse: str, keys: tuple[str, ...], rule: str) -> str:

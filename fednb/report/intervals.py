@@ -62,11 +62,11 @@ class Measured(NamedTuple):
         """The true effect that leaves zero out of ``at(level)`` in 80 of 100 cases, were its error known."""
         return (_quantile(self.freedom, level) + _quantile(self.freedom, 2 * (1 - 0.8))) * self.error
 
-    def against(self, printed: float, runs: int = 1) -> Interval | None:
+    def against(self, printed: float, runs: int = 1, level: float = 0.05) -> Interval | None:
         """Ours minus a printed number, the mean of so many runs on the same images; None with one seed."""
         if self.seeds < 2:
             return None
-        reach = _quantile(self.run.freedom) * sqrt(self.run.variance * (1 / self.seeds + 1 / runs))
+        reach = _quantile(self.run.freedom, level) * sqrt(self.run.variance * (1 / self.seeds + 1 / runs))
         value = self.value - printed
         return Interval(value, value - reach, value + reach)
 

@@ -89,7 +89,7 @@ def _results(paper: str, own: list[dict], wanted: Callable, store: Store) -> Ite
     for profile in ("paper", "quick", *sorted(others)):
         base = Recipe(**papers.recipe(paper, profile, federation))
         found = {}
-        for recipe in dict.fromkeys(wanted(paper, own, base, known) if known else ()):
+        for recipe in dict.fromkeys(wanted(paper, own, base, known, profile) if known else ()):
             if records := known.get(recipe.with_(evaluation=())):
                 asked = list(base.evaluation)
                 record = min(records, key=lambda one: (list(one.recipe["evaluation"]) != asked, one.key))
@@ -115,16 +115,17 @@ def _rank(row: dict) -> tuple[int, int]:
     return 0 if row["verdict"] in (*TESTED, AS_PRINTED, OTHERWISE) else there, row["deviations"].count("; ")
 
 
-def _printed(paper: str, own: list[dict], base: Recipe, known: Iterable[Recipe]) -> list[Recipe]:
+def _printed(paper: str, own: list[dict], base: Recipe, known: Iterable[Recipe], profile: str) -> list[Recipe]:
     """The runs of all rows that the claims' tables print, under each setting of the data set."""
-    federation, seeds = own[0]["federation"], protocol.rules()["seeds"]
+    federation, seeds, options = own[0]["federation"], protocol.rules()["seeds"], papers.options(paper, profile)
     where = {"federation": papers.under_settings(paper, base.full["federation"]), "seed": seeds}
     made = []
     for table in dict.fromkeys(table for claim in own for table in claim["tables"]):
         printed = papers.printed(paper, table, federation)
         sites = sorted({*printed.loc[printed["setting"] == papers.UNSEEN, "site"]} - {"average"})
         for row in papers.rows(paper, table, federation):
-            algorithm, augmentations = row["algorithm"], row["augmentations"]
+            algorithm = row["algorithm"]
+            augmentations = [options.get(each["name"], {}) | each for each in row["augmentations"]]
             if algorithm["name"] in names("augmentations"):  # printed in the place of an algorithm, it is over FedAvg
                 algorithm, augmentations = {"name": "fedavg"}, [algorithm, *augmentations]
             methods = {"algorithm": [algorithm], "augmentations": [augmentations]}
@@ -132,7 +133,7 @@ def _printed(paper: str, own: list[dict], base: Recipe, known: Iterable[Recipe])
     return made
 
 
-def _swept(paper: str, own: list[dict], base: Recipe, known: Iterable[Recipe]) -> list[Recipe]:
+def _swept(paper: str, own: list[dict], base: Recipe, known: Iterable[Recipe], profile: str) -> list[Recipe]:
     """The recorded runs that differ from a profile in what the claims' figure varies, and in their methods."""
     sweep = papers.settings(paper).get(own[0]["figure"], {})
     base = base.with_(evaluation=(), seed=0)

@@ -16,7 +16,7 @@ from fednb.parameters import check_parameters
 from fednb.recipe import Recipe
 from fednb.report import labels, wording
 from fednb.report.claims import judged
-from fednb.report.convergence import late_rise
+from fednb.report.convergence import late_rise, not_converged
 from fednb.report.curves import curves
 from fednb.report.verdicts import PRINTED, TESTED, VERDICTS
 from fednb.study import Results, Study
@@ -300,8 +300,8 @@ def _how_sure(results: Results) -> str:
     converged is off the quarter before."""
     images = dict.fromkeys(sum(record.images["test"]) for record in results.records)
     rows = sorted(wording.settings(results.frame), key=lambda each: each[1]["run"].iloc[0])
-    rises, limit = {label: late_rise(own).iloc[0] for label, own in rows}, protocol.rules()["level_curve"]
-    moving = [f"{label} {wording.signed(rise)}" for label, rise in rises.items() if abs(rise) > limit]
+    rises = {label: late_rise(own).iloc[0] for label, own in rows}
+    moving = [f"{label} {wording.signed(rise)}" for label, own in rows for rise in not_converged(own).values()]
     ends = f"not converged, points in the last quarter: {_some(moving)}" if moving else "converged"
     if all(rise != rise for rise in rises.values()):
         ends = "too few rounds to say whether it converged"

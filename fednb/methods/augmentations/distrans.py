@@ -12,7 +12,7 @@ from fednb.methods.augmentations._offset_network import Aggregator, Hypernetwork
 from fednb.methods.augmentations._two_channels import InputChannels, along_offset, blend
 from fednb.methods.augmentations.normalise import IMAGENET_MEAN, IMAGENET_STD
 from fednb.methods.messages import Message, alike, entries, part
-from fednb.randomness import seeded
+from fednb.randomness import generator, seeded
 from fednb.recipe import Recipe
 
 NETWORK_RATE = 1e-2  # released code; none is printed
@@ -169,6 +169,15 @@ class DisTrans(Method):
         elif way == "network":
             offsets = self._through_network(server, clients, offsets)
         server.memory(self).update(_by_client("offset", clients, offsets))
+
+    def activity(self, client: Client) -> float:
+        """How far its offset is from the one that it was drawn as, in standard deviations of the latter."""
+        if self.alpha == 0:
+            return 0.0
+        now = client.inbox(self)["offset"]
+        draws = generator(client.recipe.seed, 0, "server", f"{self.name} {client.name}")
+        first = first_offset(now.shape, draws, self.variant).to(now)
+        return float((now - first).square().mean().sqrt() / first.std())
 
     def _move_offset(self, client: Client, gradient: Tensor) -> Tensor:
         """A step of the offset, by the loss's gradient for the blended images; returns the change."""

@@ -12,6 +12,7 @@ from fednb.methods.augmentations._stages import append, stages_option
 
 EPS = 1e-6  # released code
 START = {"mean": 0.0, "std": 1.0}  # Eq. 4
+ACTIVE = 256  # images on which ``activity`` is measured
 TINY = 1e-12  # below it a variance is zero: the feature is constant
 
 
@@ -221,6 +222,22 @@ class FedFA(ExchangedStatistics):
             return weights(client_sharing_variance(values))
         variance = values.var(correction=min(1, values.numel() - 1))  # as released, 1
         return weights((variance + EPS).expand(values.shape[1]))
+
+    def activity(self, client: Client) -> float:
+        """Of all that is drawn (Eq. 7), by how much the federation's variance widens the client's own: the sum of gamma
+        times Sigma^2 over that of Sigma^2, a mean over layers and both statistics, times ``probability``."""
+        seen, known, own, ratios = {}, client.inbox(self), layers(client.model), []
+        hooks = [layer.register_forward_pre_hook(lambda layer, given: seen.update({layer: given[0]})) for layer in own]
+        indices = torch.arange(min(ACTIVE, len(client.site.train)))
+        client.forward(client.batch(client.site.train, indices, training=False))
+        for hook in hooks:
+            hook.remove()
+        for number, layer in enumerate(own, 1):
+            for name, statistic in zip(START, layer.statistics(seen[layer]), strict=True):
+                variance = statistic.var(0, correction=0)
+                gamma = known.get(f"{number}/gamma_{name}", torch.ones_like(variance))
+                ratios.append((gamma * variance).sum() / variance.sum().clamp(min=TINY))
+        return self.probability * float(torch.stack(ratios).mean())
 
     def reply(self, client: Client) -> Message:
         return super().reply(client) if self.variant == "paper" else running_statistics(client)

@@ -78,6 +78,11 @@ class FedRDN(Method):
             mean_of, std_of = torch.randint(clients, (2, 1), generator=draw).expand(2, count)
         batch.images = normalise(batch.images, known["mean"], known["std"], mean_of, std_of)
 
+    def activity(self, client: Client) -> float:
+        """How far clients' means lie from its own, in its standard deviations: the mean over clients and channels."""
+        known = client.memory(self)
+        return float(((known["mean"] - known["own_mean"]) / known["own_std"]).abs().mean())
+
 
 def refuse_changed(method: Method, methods: list[Method]) -> None:
     refuse_after(method, methods, ("normalised", "of one amplitude"), "its statistics are of images as they come")

@@ -13,6 +13,7 @@ from fednb.methods.messages import Message, add, entries, part
 from fednb.randomness import seeded
 
 ROUNDS = 300  # of the released runs, in which ``growth`` is meant
+ACTIVE = 256  # images on which ``activity`` is measured
 
 
 @dataclass(frozen=True)
@@ -204,6 +205,18 @@ class FRAug(Method):
 
     def aggregate(self, server: Server) -> None:
         server.memory(self).update(server.scratch(self))  # Algorithm 1, line 6 of the server
+
+    def activity(self, client: Client) -> float:
+        """The length of what Eq. 3 adds to the features of its first training images, in lengths of these."""
+        if not self.networks:
+            return 0.0
+        self.begin(client)
+        indices = torch.arange(min(ACTIVE, len(client.site.train)))
+        batch, reading = client.batch(client.site.train, indices, training=False), self.reading(self, client)
+        with client.autocast():
+            real = client.model.features(batch.images).to(batch.images.dtype)
+        made = reading.synthetic(real, *reading.draw(batch.targets), reading.lambda_syn)
+        return float((made - real).norm(dim=1).mean() / real.norm(dim=1).mean())
 
     def drawn(self, which: str, sizes, recipe, device: torch.device, owner: str) -> Message:
         """The first values of a "generator" or "rtnet" that this owner draws."""
