@@ -55,6 +55,14 @@ class TestFederation:
         source = {image.transpose(2, 0, 1).tobytes() for image in held(root, "mnist_m")["x_train"]}
         assert different(federation.site("mnist_m").train) <= source
 
+    def test_usps_has_mnists_margin_where_asked(self, root):
+        plain, margin = (load(root, usps_margin=asked, test_fraction=0.02) for asked in (False, True))
+        images, whole = margin.site("usps").test.images, plain.site("usps").test.images
+        inside = images[:, :, 5:-5, 5:-5].double()
+        assert not images[:, :, :5].any() and not images[..., -5:].any() and inside.shape[2:] == (22, 22)
+        assert abs(inside.mean() - whole.double().mean()) < 3  # all of the image, shrunk
+        assert torch.equal(margin.site("mnist").test.images, plain.site("mnist").test.images)
+
     def test_domains_choose_the_sites_and_their_order(self, root):
         (root / "digits" / "svhn.npz").unlink()
         assert "svhn is not on disk and left out." in load(root).notes

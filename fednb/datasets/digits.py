@@ -29,6 +29,7 @@ COMPLETE = {  # training and test images of the complete sources
 }
 DOMAINS = tuple(COMPLETE)
 SIZE = 32
+MARGIN = 5  # pixels on each side: 22 of 32 are left, MNIST's 20 of 28
 VALIDATION = 0.1  # of the training images in use, as in FRAug's released code
 
 Cut = tuple[str, np.ndarray]  # "train" or "test" of the source, and positions there
@@ -42,6 +43,7 @@ def load(
     test_fraction: float = 1.0,
     separate_mnist_m: bool = False,
     more: bool = False,
+    usps_margin: bool = False,
     seed: int = 0,
     site: str | None = None,
 ) -> Federation:
@@ -55,6 +57,8 @@ def load(
         test_fraction: share of each complete source's test images, stratified; if fewer are on disk, all of them.
         separate_mnist_m: leave the digits that this federation's MNIST-M images are made from out of the MNIST site, by
             ``index_train`` and ``index_test`` in mnist_m.npz, the MNIST number of each image. The papers say nothing.
+        usps_margin: give USPS the margin of MNIST, whose digits take 20 of 28 pixels. USPS' digits fill their frame as
+            read, enlarged from 16 x 16 as in the usual pipelines. FRAug does not say.
         more: with the images of ``<domain>_more.npz``, for a source that lies in two files.
         site: reads this one alone; with ``separate_mnist_m``, MNIST reads MNIST-M as well.
 
@@ -63,7 +67,7 @@ def load(
     check_shares(fraction=fraction, test_fraction=test_fraction)
     files = _files(root, domains=domains, separate_mnist_m=separate_mnist_m, more=more, site=site)
     notes = [f"{name} is not on disk and left out." for name in DOMAINS if not (domains or site or name in files)]
-    held = {domain: _arrays(root, domain, files[domain]) for domain in files}
+    held = {domain: _arrays(root, domain, files[domain], usps_margin and domain == "usps") for domain in files}
     chosen = {}
     for domain in sorted(files, key=lambda domain: domain == "mnist"):  # last, when its digits in MNIST-M are known
         free = {part: np.arange(len(held[domain][f"y_{part}"])) for part in ("train", "test")}
@@ -98,17 +102,20 @@ def _files(root: Path, *, domains=None, separate_mnist_m=False, more=False, site
 missing = lacking(_files)
 
 
-def _arrays(root: Path, domain: str, files: list[Path]) -> Arrays:
-    """What a domain's files hold, with images as uint8 ``[n, 1 or 3, 32, 32]``."""
+def _arrays(root: Path, domain: str, files: list[Path], margin: bool) -> Arrays:
+    """What a domain's files hold, with images as uint8 ``[n, 1 or 3, 32, 32]``, shrunk within a black margin or not."""
+    edge = MARGIN if margin else 0
 
     def make() -> Arrays:
         arrays = digit_files.read(files)
         for name in ("x_train", "x_test"):
             pixels = arrays[name].transpose(0, 3, 1, 2) if arrays[name].ndim == 4 else arrays[name][:, None]
-            arrays[name] = np.ascontiguousarray(images.resized(pixels, SIZE))
+            shrunk = images.resized(pixels, SIZE - 2 * edge)
+            arrays[name] = np.pad(shrunk, ((0, 0), (0, 0), (edge, edge), (edge, edge)))
         return arrays
 
-    return cached(root, f"digits_{domain}_{key((str(SIZE), *images.digests(files)))}", make)
+    kind = "digits_margin" if margin else "digits"
+    return cached(root, f"{kind}_{domain}_{key((str(SIZE), *images.digests(files)))}", make)
 
 
 def _choose(
