@@ -1,5 +1,6 @@
 """A notebook's page: it checks parameters, answers first from what was run, and says at the end how it was made."""
 
+import pandas
 import pytest
 from made_results import mean_accuracy, results, run, seeds_of
 
@@ -7,7 +8,7 @@ import fednb
 from fednb.commands import notebooks
 from fednb.errors import NotebookError
 from fednb.report import effects
-from fednb.report.page import Lines
+from fednb.report.page import Lines, _in_sentences, _of_claims
 
 FEDAVG, FEDRDN = (102, 124, 17, 33), (123, 142, 24, 45)
 SPACE = {"PROFILE": "quick", "DATA": "", "DEVICE": "cpu", "SEEDS": [0, 1, 2], "JOBS": 1}
@@ -51,11 +52,40 @@ def test_the_answer_says_what_was_found_of_the_papers_claims(page, made):
     found = repr(page.answer())
     difference = mean_accuracy(FEDRDN) - mean_accuracy(FEDAVG)
     assert found.startswith(
-        f"claim     {page.about['claim']}\nran at    Office-Caltech-10, 128 pixels, 1 rounds, seeds 0"
+        f"claim     {page.about['claim']}\nran at    Office-Caltech-10, 128 pixels, 1 rounds, seed 0"
     )
     assert f"at a smaller setting, FedRDN - FedAvg {difference:+.1f} points (95 %: " in found
     assert "printed +7.3: above\n" in found and f"of {len(page.claims[0])} claims: 1 above, " in found
     assert "how sure  508 test images, 3 seeds; " in found and "0.0 for 6 recorded runs, on cpu" in found
+
+
+def told(*verdicts, **columns):
+    """Lines on claims A, B, ... of the paper's table, as the answer and as the sentences have them."""
+    numbers = {"ours": 2.0, "low": 1.0, "high": 3.0, "together_low": 1.0, "together_high": 3.0, "paper": 2.5}
+    frame = pandas.DataFrame({"verdict": verdicts, "effect": list("ABC")[: len(verdicts)]})
+    more = {"why": "", "marks": "", "setting": "small", "board": "small", "primary": False, "seeds": 3, "seeds_run": 3}
+    frame = frame.assign(**numbers | more | columns)
+    return _of_claims(frame), _in_sentences(frame)
+
+
+def test_the_primary_claim_stands_for_the_outcome_else_the_papers_first():
+    points = "+2.0 points (95 %: +1.0 to +3.0), printed +2.5"
+    shut = told("not testable", "above", why=["why", ""])
+    assert shut[0] == [
+        f"at a smaller setting, A {points}: not testable (why)",
+        f"at a smaller setting, B {points}: above",
+        "of 2 claims: 1 above, 1 not testable here",
+    ]
+    assert shut[1][-1] == "Not testable here, 1 of 2: A (because why)."
+    first, _, _ = told("above", "not run", "other sites", primary=[False, True, False], ours=[2.0, None, None])[0]
+    assert first == "at a smaller setting, B: not run, printed +2.5"
+    both = told("above", "above", primary=[False, True], marks="still rising", together_low=-1.0, seeds=2)[0]
+    decided = "+2.0 points (simultaneous, which decides: -1.0 to +3.0; 95 %: +1.0 to +3.0), printed +2.5, 2 of 3 seeds"
+    assert both == [f"at a smaller setting, B {decided}: above (still rising)", "of 2 claims: 2 above"]
+    assert told("above") == (
+        [f"at a smaller setting, A {points}: above"],
+        [f"At a smaller setting, A is {points}: above."],
+    )
 
 
 def test_effects_and_texts_take_the_place_of_claims(page, made):
@@ -79,6 +109,19 @@ def test_a_curve_that_rises_or_falls_at_its_end_has_not_converged(page, rounds, 
     made.records[0].images = {"test": [192, 225, 32, 59]}
     page._kept(made)
     assert said in repr(page.answer())
+
+
+def test_a_run_that_has_not_converged_is_marked_among_effects_and_settings_are_told_apart(page):
+    rising = results(run("fedavg", [FEDAVG] * 4), run("fedavg+fedrdn", [FEDAVG] * 3 + [FEDRDN]))
+    for record in rising.records:
+        record.images = {"test": [508]}
+    page._kept(rising)
+    assert "FedRDN +15.3 (still rising)" in repr(page.answer(effects(rising, "fedavg")))
+    other = results(run("fedavg", [FEDAVG]))
+    other.records[0].images = {"test": [508]}
+    page._kept(other)
+    found = repr(page.answer(found="it")).splitlines()
+    assert [line[10:18] for line in found if "test images" in line] == ["4 rounds", "1 rounds"]
 
 
 def test_results_are_kept_once_and_the_footer_names_settings_and_neighbours(page, made):

@@ -88,6 +88,14 @@ def test_curves_beside_printed_numbers_end_in_their_names_and_both_numbers():
     assert stand_in.get_legend() is not None and not stand_in.texts
 
 
+def test_variants_of_one_method_differ_in_look_and_long_names_are_below():
+    names = ("fedavg+fraug", "fedavg+fraug(generator=False, rtnet=False)")
+    shown = axes(plots.convergence(pandas.concat([run(name, ROUNDS) for name in names])))
+    looks = [{line.get_color(), line.get_linestyle(), line.get_marker()} for line in shown.lines]
+    assert len(looks) == 2 and not looks[0] & looks[1]
+    assert shown.get_legend().get_bbox_to_anchor().transformed(shown.transAxes.inverted()).y0 < 0
+
+
 MANY = [f"fedavg+{name}" for name in ("fedrdn", "fedfa", "fraug", "distrans(variant=released)", "mixup", "moex")]
 
 
@@ -170,20 +178,22 @@ def test_names_are_shown_as_they_are_and_leave_room(tmp_path):
     assert any(text.get_parse_math() and "mathdefault" in text.get_text() for text in powers.findobj(Text))
 
 
-def test_tested_claims_are_dots_in_rows_the_largest_printed_effect_first():
+def test_claims_of_one_setting_are_dots_in_rows_the_primary_ones_first():
     rows = pandas.DataFrame(
         {
             **{"of": "fedrdn", "table": "table1", "federation": "x", "setting": ["small", "paper", ""]},
             **{"claim": ["1", "2", "3"], "effect": ["a", "b", "c"], "verdict": ["smaller", "opposite", "not run"]},
             **{"ours": [1.5, -60.0, numpy.nan], "paper": [2.0, 4.0, 2.0], "low": 1.0, "high": 3.0},
-            **{"together_low": 0.5, "together_high": 3.5},
+            **{"together_low": 0.5, "together_high": [3.5, 300.0, numpy.nan], "primary": [True, False, False]},
         }
     )
-    shown = axes(plots.claims(rows, "fedrdn"))
-    assert shown.get_title("left") == "FedRDN: 2 of 3 claims tested, on x" and shown.yaxis_inverted()
-    names = [tick.get_text() for tick in shown.get_yticklabels()]
-    assert names == ["b (at the paper's setting)", "a"]
-    alone, together, ours, theirs = shown.lines[4:8]
+    shown = axes(plots.claims(rows.assign(at="where"), "fedrdn"))
+    assert shown.get_title("left") == "FedRDN: 1 of 3 claims tested at the paper's setting, on x\nwhere"
+    assert [line.get_marker() for line in shown.lines[2:5]] == [">", "X", "D"]  # an arrow, ours, the paper's
+    assert shown.get_xlim() == (-63, 180)
+    shown = axes(plots.claims(rows.assign(setting="small"), "fedrdn"))
+    assert [tick.get_text() for tick in shown.get_yticklabels()] == ["a", "b"] and shown.yaxis_inverted()
+    alone, together, ours, theirs = shown.lines[:4]
     assert (list(alone.get_xdata()), list(together.get_xdata())) == ([1.0, 3.0], [0.5, 3.5])
     assert alone.get_linewidth() > together.get_linewidth()
     assert (ours.get_xdata()[0], theirs.get_xdata()[0]) == (1.5, 2.0)
@@ -191,7 +201,7 @@ def test_tested_claims_are_dots_in_rows_the_largest_printed_effect_first():
     assert axes(plots.claims(rows[2:], "fedrdn")).get_title("left") == "FedRDN: no claim tested yet"
     rows.loc[1, "federation"] = "office_caltech10"
     shown = axes(plots.claims(rows, "fedrdn"))
-    assert shown.get_yticklabels()[0].get_text() == "Office-Caltech-10: b (at the paper's setting)"
+    assert shown.get_title("left").endswith("setting, on Office-Caltech-10")
 
 
 def test_scores_are_dots_in_rows_a_panel_for_each_site_beside_the_paper():

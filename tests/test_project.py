@@ -206,7 +206,7 @@ def test_a_paper_may_claim_nothing(made):
     change(made / "papers/third_way/claims.csv", "table1,shifted_digits", "# table1,shifted_digits")
     project.refuse(made, notebooks.select())
     board, _ = report.recorded_board("third_way")
-    assert board.empty and report.summary(board)[0].startswith("0 claims of 0 papers")
+    assert board.empty and report.summary(board)[0].startswith("None of 0 pairwise claims of 0 papers")
     scores = report.scoreboard(Results({}), "third_way", table="table1")
     assert "No row: nothing of it is recorded." in repr(scores) and report.sentences(scores) == ""
 

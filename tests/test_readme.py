@@ -1,6 +1,7 @@
 """The generated parts of README and docs/, and the numbers that README quotes."""
 
 import re
+from types import SimpleNamespace
 
 import gallery
 import pytest
@@ -29,6 +30,22 @@ def test_the_gallery_is_up_to_date():
     assert {"fedrdn/table2_prostate", "fedfa/table2_mini_prostate"} <= marked and "fedrdn/table1_main" not in marked
     shown = {path.relative_to(checkout() / "figures/gallery") for path in checkout().glob("figures/gallery/**/*.png")}
     assert {path.with_suffix("").as_posix() for path in shown} <= {notebook.name for notebook in every}
+
+
+@pytest.mark.parametrize(
+    ("strip", "outcome"),
+    [
+        ("ran at  Digits\nfound   below A: B -1\n        above A: C +1", "below A: B -1"),
+        ("found  At one:\n       A +1\n       B +2", "At one: A +1"),
+        ("ran at  Shifted digits, 1 rounds\nfound   above", "embedded digits: above"),
+        ("ran at  Shifted digits, 1 rounds\n        PACS\nfound   above", "above"),
+        ("STAND-IN: nothing here speaks of the paper.\nran at  Shifted digits, 1\nfound   x", "STAND-IN: x"),
+    ],
+)
+def test_an_outcome_is_the_first_line_found_and_says_on_which_data(strip, outcome):
+    cell = {"outputs": [{"data": {"text/plain": strip}}]}
+    told = gallery.outcome_of(SimpleNamespace(content={"cells": [cell]}))
+    assert " ".join(told.split()) == outcome
 
 
 def test_recording_takes_the_generated_pages_for_its_own():

@@ -18,7 +18,7 @@ from fednb.errors import RecipeError
 from fednb.papers import protocol
 from fednb.report import claims, comparison, effects, gates, runs_table, scoreboard, sentences, table, wording
 from fednb.report.claims import verdict
-from fednb.report.deviations import other_options
+from fednb.report.deviations import _differing, other_options
 from fednb.report.effects import EFFECT, Effect
 from fednb.report.intervals import Measured, Spread, spreads_of, wilson
 from fednb.report.selection import selected
@@ -240,7 +240,7 @@ def test_at_the_papers_setting_a_claim_is_held_against_the_printed_effect():
 
 def test_a_shut_gate_is_the_reason_that_is_shown(monkeypatch):
     guessing = first(results(*pair(worse=(20, 23, 4, 6))))
-    assert guessing["verdict"] == "not testable" and "not distinguished from a constant answer" in guessing["why"]
+    assert guessing["verdict"] == "not testable" and "not above a constant answer" in guessing["why"]
     rounds = [(50, 60, 8, 20), (60, 70, 10, 30), (60, 70, 10, 30), (100, 110, 16, 40)]
     curves = {"fedavg": rounds, "fedavg+fedrdn": [ABOVE] * 4}
     made = results(*(run(label, curve, seed=seed) for label, curve in curves.items() for seed in (0, 1)))
@@ -348,6 +348,14 @@ def test_an_effect_of_seeds_with_partitions_of_their_own():
     assert row.p == ALMOST(2 * t.sf(abs(row.ours) / variance**0.5, freedom), rel=1e-9)
 
 
+def test_deviations_are_in_words_and_what_a_network_lacks_is_none():
+    own = {"federation": {"name": "a", "train_images": 9}, "model": {"name": "small", "channels": 4, "width": 2}}
+    wanted = {"name": "a", "train_images": None, "more": False}, {"name": "large", "width": 5, "pretrained": True}
+    found = _differing(own | {"flow": ["flip"]}, dict(zip(own, wanted, strict=True)) | {"flow": []}, set())
+    of_network = ["model small (paper: large)", "width 2 (paper: 5)"]
+    assert found == ["train images 9 (paper: all)", *of_network, "flow flip (paper: none)"]
+
+
 def test_a_constant_answer_is_that_of_the_seeds_partition(monkeypatch):
     known = {
         json.dumps({"name": "cifar10", "seed": seed}, sort_keys=True): {"chance": 10.0, "clients": {"a": value}}
@@ -360,7 +368,7 @@ def test_a_constant_answer_is_that_of_the_seeds_partition(monkeypatch):
     made, _ = by_seed(("fedavg", 0.5), ("fedavg+fedrdn", 0.6), seeds=2)
     claim, keys = {"site": "average", "federation": "cifar10"}, tuple(record.key for record in made.records)
     why, _ = gates.gate(made, "fedrdn", claim, keys, "last", spreads_of(selected(made.frame)), "small")
-    assert why == "FedAvg is not distinguished from a constant answer (35.0 %)"
+    assert why == "FedAvg is not above a constant answer (35.0 %)"
 
 
 def test_older_code_has_a_number_of_common_seeds_and_no_verdict_and_says_so_in_every_table():
@@ -432,7 +440,7 @@ def test_a_pair_that_is_a_claim_has_the_claims_verdict_in_a_table_of_differences
     assert by_another["together_low"][0] > same["together_low"]
     shut = results(*pair(worse=(20, 23, 4, 6)))
     shut.paper = "fedrdn"
-    assert "FedAvg + FedRDN against FedAvg, not testable, as FedAvg is not d" in sentences(effects(shut, "fedavg"))
+    assert "FedAvg + FedRDN against FedAvg, not testable, as FedAvg is not a" in sentences(effects(shut, "fedavg"))
 
 
 def test_a_verdict_rests_on_the_seeds_that_the_protocol_has():

@@ -65,16 +65,26 @@ def test_of_several_profiles_the_one_that_is_tested_nearest_to_the_paper_counts_
     assert [row["ours"] for row in judging._chosen([nothing, ran[0]], 1, "fedrdn", "pacs")] == [1.0]
 
 
-def test_three_sentences_add_up():
+def test_sentences_of_a_summary_add_up():
     verdicts = ["reproduced", "below", "below", "one seed", "not run", "not run", "older code", "not testable"]
     verdicts = [*verdicts, "not testable"]  # at the small setting, of the claim that is reproduced
     others = ["best test: larger", *[""] * 5, "last: above", "", ""]
     named = [f"{letter} is above." for letter in "ABCDEFGHA"]
     boards = ["paper", *["small"] * 8]
-    first, found, others = report.summary(claims(verdicts, other_rules=others, claim=named, setting=boards))
-    assert first.startswith("8 claims of 1 paper ") and first.endswith("1 are tested: 1 reproduced.")
-    assert "2 are tested: 2 below." in found and "together 1 have another verdict" in found
-    assert others.endswith(": 2 not run, 1 not testable here, 1 run with one seed only, 1 run by older code only.")
+    frame = claims(verdicts, other_rules=others, claim=named, setting=boards)
+    first, found, others, turned = report.summary(frame)
+    assert first == "At the paper's setting we tested 1 of FedRDN's 8 pairwise claims: 1 reproduced."
+    assert found.endswith("we tested 2: 2 below.") and turned.startswith("1 verdict changes by the paper's own rule")
+    assert others == "Not tested: 2 not run, 1 not testable here, 1 run with one seed only, 1 run by older code only."
+    assert report.summary(frame[4:6].assign(of=["distrans", "fedfa"])) == [
+        "None of 2 pairwise claims of two papers was tested at the paper's setting.",
+        "Not tested: 2 not run.",
+    ]
+
+
+def test_no_effect_as_printed_says_where_its_interval_leaves_zero_out():
+    said = report.sentences(report.board(claims(["no effect as printed"] * 2, together_low=[0.5, -1.0], low=0.5)))
+    assert "simultaneous +0.5 to +5.0), though above zero\n" in said and said.count("though") == 1
 
 
 def test_counts_by_paper_are_of_claims_and_have_a_row_of_all():

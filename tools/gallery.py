@@ -68,16 +68,16 @@ def _cell(notebook: Notebook) -> str:
 
 
 def outcome_of(notebook: Notebook) -> str:
-    """What is above in the strip that the notebook answers by, else its first line of *found*, with the mark of other
-    data than the paper's; "" without a strip."""
+    """The first line of *found* in the strip that the notebook answers by, with the next where it ends in a colon; with
+    the mark of other data than the paper's, or where all ran on embedded digits; "" without a strip."""
     shown = (output.get("data", {}) for cell in notebook.content["cells"] for output in cell.get("outputs", []))
-    for data in shown:
-        text = "".join(data.get("text/plain", ""))
-        if block := re.search(r"^found +(.+(?:\n +.+)*)", text, re.MULTILINE):
+    for each in shown:
+        text = "".join(each.get("text/plain", ""))
+        if outcome := re.search(r"^found +(.+(?:(?<=:)\n +.+)?)", text, re.MULTILINE):
             mark = re.match("(.+): nothing here speaks of the paper", text)
-            found = [line.strip() for line in block[1].splitlines()]
-            outcome = next((line for line in found if line.startswith("above ")), found[0])
-            return f"{mark[1]}: {outcome}" if mark else outcome
+            alone = re.search(rf"^ran at +{labels.federation('shifted_digits')}, .+\n(?! )", text, re.MULTILINE)
+            data = mark[1] if mark else "embedded digits" if alone else ""
+            return f"{data}: " * bool(data) + outcome[1]
     return ""
 
 

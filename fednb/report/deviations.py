@@ -5,7 +5,7 @@ from functools import cache, partial
 from fednb import papers
 from fednb.papers import protocol
 from fednb.report import labels
-from fednb.report.wording import METHODS_AND_SEEDS, spaced
+from fednb.report.wording import METHODS_AND_SEEDS, as_text, spaced
 
 DEALT = ("seed", "spare")  # options of a federation that no paper prints
 
@@ -52,8 +52,12 @@ def _differing(own: dict, printed: dict, varied: set[str]) -> list[str]:
         pairs = [(name, found, wanted)]
         if name in ("federation", "model"):
             options = [o for o in {**found, **wanted} if name == "model" or o not in varied]
+            if found["name"] != wanted["name"]:  # options that one of two networks lacks follow from the network
+                options = [o for o in options if o in found and o in wanted]
             pairs = [(o if o != "name" else name, found.get(o), wanted.get(o)) for o in options]
-        told += [f"{spaced(option)} {here} (paper: {there})" for option, here, there in pairs if here != there]
+        # an older record lacks an option that is off
+        pairs = [each for each in pairs if each[1] != each[2] and each[1:] != (None, False)]
+        told += [f"{spaced(o)} {as_text(here, o)} (paper: {as_text(there, o)})" for o, here, there in pairs]
     return told
 
 

@@ -39,7 +39,7 @@ def gate(
         [found] = of_settings([rows], wording.scored(rows, results), spreads)
         bound = mean({row.seed: constant[row.key] for row in rows.itertuples()}.values())
         if found[claim["site"]].low <= bound:
-            return f"{label} is not distinguished from a constant answer ({wording.number(bound)} %)", []
+            return f"{label} is not above a constant answer ({wording.number(bound)} %)", []
     marks = [
         f"{labels.pretty(run, options=True)} has not converged: {wording.signed(rise)} points in the last quarter of "
         "its rounds"

@@ -18,7 +18,8 @@ from fednb.report import labels, wording
 from fednb.report.claims import judged
 from fednb.report.convergence import late_rise, not_converged
 from fednb.report.curves import curves
-from fednb.report.verdicts import PRINTED, TESTED, VERDICTS
+from fednb.report.sentences import WHY_UNTESTED, spans, though
+from fednb.report.verdicts import AT, PRINTED, SMALL, TESTED, VERDICTS
 from fednb.study import Results, Study
 
 MOST_NAMED, MOST_SENTENCES = 4, 6
@@ -121,25 +122,27 @@ class Page:
     @cached_property
     def claims(self) -> list[DataFrame]:
         """The claims of the paper's table on the data that was run, judged by each of the results: frames of
-        ``fednb.report.claims.judged``, with paper and federation."""
+        ``fednb.report.claims.judged``, with paper and federation, and the results' setting, board and seeds."""
         frames = []
         for results in self.shown if self.paper else ():
             on = {record.recipe["federation"]["name"] for record in results.records}
             asked = [c for c in papers.claims(self.paper) if self.place in c["tables"] and c["federation"] in on]
             if asked and not results.stand_in:
-                where = [claim["federation"] for claim in asked]
-                frames.append(judged(results, self.paper, claims=asked).assign(of=self.paper, federation=where))
+                where, frame = [claim["federation"] for claim in asked], judged(results, self.paper, claims=asked)
+                more = {"at": setting(results), "seeds_run": results.frame["seed"].nunique()}
+                more["board"] = max(frame["setting"], key=["", SMALL, PRINTED].index)
+                frames.append(frame.assign(of=self.paper, federation=where, **more))
         return frames
 
     @cached_property
-    def orders(self) -> list[DataFrame]:
-        """The paper's claims on orders and curves in the notebook's figure or table, as ``claims``: of
-        ``fednb.report.curves``."""
+    def orders(self) -> list:
+        """The paper's claims on orders and curves in the notebook's figure or table: rows of ``fednb.report.curves``
+        of those that were run."""
         every = papers.curves(self.paper) if self.paper else ()
         asked = [claim for claim in every if claim["figure"] == self.place]
         real = [results for results in self.shown if not results.stand_in]
         frames = [curves(results, self.paper, claims=asked) for results in real] if asked else []
-        return [frame[frame["setting"] != ""] for frame in frames]
+        return [row for frame in frames for row in frame.itertuples() if row.setting]
 
     def answer(self, *effects, found: str | list[str] = (), also: list[str] = ()) -> Lines:
         """What became of the claim, a line each: claim, ran at, found, how sure, hours, data.
@@ -148,32 +151,44 @@ class Page:
         what was found, before these and in the place of the claims. also: more of it, behind what these say.
         """
         lines = [found] if isinstance(found, str) else list(found)
+        moving = not_converged(self.shown[0].frame) if len(self.shown) == 1 else {}
+        still = {run: f" (still {'rising' if rise > 0 else 'falling'})" for run, rise in moving.items()}
         named = [each for one in effects for each in (one.items() if isinstance(one, dict) else [("", one)])]
-        lines += [f"{name}: " * bool(name) + line for name, table in named for line in _of_effects(table.frame)]
+        lines += [f"{name}: " * bool(name) + line for name, table in named for line in _of_effects(table.frame, still)]
         if not lines and self.paper:
             lines = [line for frame in self.claims for line in _of_claims(frame)]
-            lines += [f"{row.claim.rstrip('.')}: {row.verdict}" for frame in self.orders for row in frame.itertuples()]
+            lines += [f'claim "{row.claim.removesuffix(".")}": {row.verdict}' for row in self.orders]
         marks = [wording.mark(results.frame) for results in self.shown]
         return Lines(
             {
                 "claim": [self.about.get("claim", "")],
                 "ran at": list(dict.fromkeys(setting(results) for results in self.shown)),
                 "found": [*(lines or ["No claim of the paper was run on its data."]), *also],
-                "how sure": [_how_sure(results) for results in self.shown],
+                "how sure": [*map("".join, zip(self._names(), map(_how_sure, self.shown), strict=True))],
                 "hours": [_hours(self.shown)],
                 "data": [self.about.get("data", "")],
             },
             next(filter(None, marks), ""),
         )
 
+    def _names(self) -> list[str]:
+        """What tells several results apart: their claims' boards, else their data, pixels or rounds."""
+        ran_at = [setting(results) for results in self.shown]
+        boards = {frame["at"][0]: frame["board"][0] for frame in self.claims} if len(ran_at) > 1 else {}
+        names = [AT[boards.get(at, "")] for at in ran_at]
+        if len({*names} - {""}) < max(2, len(names)):
+            parts = [at.partition(", seed")[0].split(", ") for at in ran_at]
+            names = [", ".join(part for part in own if not all(part in each for each in parts)) for own in parts]
+        return [f"{name}: " * bool(name) for name in names]
+
     def figure(self):
         """The tested claims as dots with their intervals next to what the paper prints."""
         from fednb.report import plots
 
         rows = pandas.concat(self.claims) if self.claims else None
-        tested = rows is not None and rows["verdict"].isin(TESTED).any()
-        at = "\n".join(setting(results) for results in self.shown if not results.stand_in)
-        return plots.claims(rows, self.paper, at) if tested else "No claim is tested here: see the strip above."
+        if rows is None or not rows["verdict"].isin(TESTED).any():
+            return "No claim is tested here: see the strip above."
+        return plots.claims(rows, self.paper)
 
     def tables(self, **how) -> None:
         """Shows ours next to the paper's for each of the results; all but the first are folded. how: further arguments
@@ -196,11 +211,12 @@ class Page:
 
     def sentences(self, *effects) -> Lines:
         """At most six sentences: one for each row of these tables of ``fednb.report.effects``, then on the claims, of
-        each setting the first one tested, and which have which verdict."""
+        each setting the first ones, and which have which verdict."""
         lines = [line for table in effects for line in report.sentences(table).splitlines()]
         lines += [line for frame in self.claims for line in _in_sentences(frame)]
-        of_orders = [row for frame in self.orders for row in frame.itertuples()]
-        lines += [f"{row.claim.rstrip('.')}: {row.verdict} ({row.why})." for row in of_orders]
+        lines += [f'Claim "{row.claim.removesuffix(".")}": {row.verdict} ({row.why}).' for row in self.orders]
+        if (more := len(lines) - MOST_SENTENCES) > 0:
+            lines[MOST_SENTENCES - 1] += f" And {more} more sentence{'s' * (more > 1)}."
         return Lines({"": lines[:MOST_SENTENCES]})
 
     def footer(self) -> Lines:
@@ -232,24 +248,36 @@ def setting(results: Results) -> str:
     rounds = dict.fromkeys(recipe["rounds"] for recipe in recipes)
     seeds = sorted({recipe["seed"] for recipe in recipes})
     pixels = [f"{_either(sizes)} pixels"] if sizes else []
-    return ", ".join([_either(names), *pixels, f"{_either(rounds)} rounds", f"seeds {', '.join(map(str, seeds))}"])
+    drawn = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
+    return ", ".join([_either(names), *pixels, f"{_either(rounds)} rounds", drawn])
 
 
 def _of_claims(frame: DataFrame) -> list[str]:
-    """The first claim that was tested, and how many have which verdict."""
-    first = (frame[frame["verdict"].isin(TESTED)] if frame["verdict"].isin(TESTED).any() else frame).iloc[0]
+    """What became of the first claims, and how many have which verdict."""
     counts = frame["verdict"].value_counts()
-    of_all = ", ".join(f"{counts[word]} {word}" for word in VERDICTS if word in counts)
-    why = f" ({first['why']})" if first["verdict"] not in TESTED and first["why"] else ""
-    return [
-        f"{_where(first)}{first['effect']} {_points(first)}: {first['verdict']}{why}",
-        f"of {len(frame)} claims: {of_all}",
-    ]
+    words = {word: WHY_UNTESTED.get(word, word).removeprefix("run ") for word in VERDICTS if word in counts}
+    of_all = f"of {len(frame)} claims: {', '.join(f'{counts[word]} {text}' for word, text in words.items())}"
+    return _first(frame) + [of_all] * (len(frame) > 1)
 
 
-def _of_effects(frame: DataFrame) -> list[str]:
+def _first(frame: DataFrame, verb: str = "") -> list[str]:
+    """The primary claims, else the paper's first; where these have no verdict, also the first claim that was tested."""
+    first, tested = frame[frame["primary"]] if frame["primary"].any() else frame[:1], frame["verdict"].isin(TESTED)
+    first = first if tested[first.index].any() else pandas.concat([first, frame[tested][:1]])
+    return [_of_claim(row, AT[row["setting"] or row["board"]], verb) for row in first.to_dict("records")]
+
+
+def _of_claim(row: dict, at: str, verb: str) -> str:
+    called, word = ", ".join(filter(None, (at, row["effect"]))), row["verdict"]
+    if row["ours"] != row["ours"]:
+        return f"{called}: {WHY_UNTESTED[word]}, printed {wording.signed(row['paper'])}"
+    more = row["marks"] if word in TESTED else row["why"]
+    return f"{called} {verb}{_points(row)}: {word}{though(word, row)}" + f" ({more})" * bool(more)
+
+
+def _of_effects(frame: DataFrame, still: dict[str, str]) -> list[str]:
     """Which runs are above, below or neither, against each that they are held against; where the effects are by the
-    values of a field, each pair over these."""
+    values of a field, each pair over these. still: what marks a run that has not converged."""
     by = frame.columns[2]
     if by != "by":
         lines = []
@@ -263,36 +291,30 @@ def _of_effects(frame: DataFrame) -> list[str]:
     first = {"above": 0, "below": 1}
     ordered = frame.sort_values("direction", key=lambda words: words.map(first).fillna(len(first)), kind="stable")
     for (worse, word), rows in ordered.groupby(["worse", "direction"], sort=False):
-        effects = [f"{labels.short(row.better)} {wording.signed(row.ours)}" for row in rows.itertuples()]
+        points = zip(rows["better"], rows["ours"], strict=True)
+        effects = [f"{labels.short(run)} {wording.signed(ours)}{still.get(run, '')}" for run, ours in points]
         against = "" if word in ("above", "below") else " against"
-        lines.append(f"{word}{against} {labels.short(worse)}: {_some(effects)}")
+        lines.append(f"{word}{against} {labels.short(worse)}{still.get(worse, '')}: {_some(effects)}")
     return lines
 
 
 def _in_sentences(frame: DataFrame) -> list[str]:
-    tested = frame[frame["verdict"].isin(TESTED)]
-    lines = []
-    if len(tested):
-        first = tested.iloc[0]
-        whole = f"{_where(first)}{first['effect']} is {_points(first)}: {first['verdict']}."
-        lines.append(whole[0].upper() + whole[1:])
-    for word, verdict in VERDICTS.items():
+    lines = [f"{line[0].upper()}{line[1:]}." for line in _first(frame, "is ")]
+    for word, verdict in VERDICTS.items() if len(frame) > 1 else ():
         rows = frame[(frame["verdict"] == word) & frame["ours"].notna()]
         if len(rows):
-            why = Counter(filter(None, rows["why"])).most_common(1)
-            because = f" (such as: {why[0][0]})" if why else ""
+            why = Counter(filter(None, rows["why"]))
+            because = f" ({'mostly ' * (len(why) > 1)}because {why.most_common(1)[0][0]})" if why else ""
             lines.append(f"{verdict.heading}, {len(rows)} of {len(frame)}: {_some(list(rows['effect']))}{because}.")
     return lines
 
 
-def _where(claim) -> str:
-    return {PRINTED: "at the paper's setting, ", "": ""}.get(claim["setting"], "at a smaller setting, ")
-
-
-def _points(claim) -> str:
+def _points(row: dict) -> str:
     """``"+11.4 points (95 %: +7.1 to +15.7), printed +7.3"``."""
-    ours, low, high, printed = (wording.signed(claim[name]) for name in ("ours", "low", "high", "paper"))
-    return f"{ours} points (95 %: {low} to {high}), printed {printed}" if ours else f"not run, printed {printed}"
+    (alone, together), (ours, printed) = spans(row), (wording.signed(row[name]) for name in ("ours", "paper"))
+    decides = f"simultaneous, which decides: {together}; " if together else ""
+    seeds = f", {row['seeds']} of {row['seeds_run']} seeds" if row["seeds"] < row["seeds_run"] else ""
+    return f"{ours} points ({decides}95 %: {alone}), printed {printed}{seeds}"
 
 
 def _how_sure(results: Results) -> str:
@@ -313,7 +335,7 @@ def _hours(every: list[Results]) -> str:
     records = {record.key: record for results in every for record in results.records}.values()
     hours = sum(record.origin["seconds"] for record in records) / 3600
     devices = _either(sorted({record.origin["device"] for record in records}))
-    return f"{hours:.1f} for {len(records)} recorded runs, on {devices}" if records else ""
+    return f"{hours:.1f} for {len(records)} recorded run{'s' * (len(records) > 1)}, on {devices}" if records else ""
 
 
 def _either(values) -> str:

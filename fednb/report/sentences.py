@@ -86,7 +86,13 @@ def sentences(table: Table) -> str:
 def _of_claim(row: dict) -> str:
     why = f"; {row['why']}" if row["why"] else ""
     others = f"; by the paper's rule, {row['other_rules']}" if row["other_rules"] else ""
-    return f"{row['claim'].removesuffix('.')}; here {_points(row)}{why}{others}"
+    return f"{row['claim'].removesuffix('.')}; here {_points(row)}{though(row['verdict'], row)}{why}{others}"
+
+
+def though(word: str, row) -> str:
+    """What is added to "no effect as printed" where the interval that decides leaves zero out."""
+    way = "above" if row["together_low"] > 0 else "below" if row["together_high"] < 0 else ""
+    return f", though {way} zero" if way and word == "no effect as printed" else ""
 
 
 def _of_effect(row: dict) -> str:
@@ -95,39 +101,43 @@ def _of_effect(row: dict) -> str:
     better, worse = (labels.pretty(row[side]) for side in ("better", "worse"))
     better += "," * better.endswith(labels.AS_RELEASED)
     why = f", as {row['why']}" if row["why"] else ""
-    return f"{where}{better} {VERDICTS[row['direction']].phrase.format(worse)}{why}: {_points(row)}."
+    phrase = VERDICTS[row["direction"]].phrase.format(worse) + though(row["direction"], row)
+    return f"{where}{better} {phrase}{why}: {_points(row)}."
 
 
 def _points(row: dict) -> str:
-    signed = wording.signed
-    points = f"{signed(row['ours'])} points ({signed(row['low'])} to {signed(row['high'])}"
     low, high, smallest = (row[name] for name in ("together_low", "together_high", "smallest"))
-    if smallest != smallest:
-        return f"{points})"
+    alone, together = spans(row)
     unsure = low * high <= 0 < smallest  # 0: of an interval without width, which says nothing of what could be seen
     detectable = f"; detectable: {wording.number(smallest)}" if unsure else ""
-    return f"{points}, simultaneous {signed(low)} to {signed(high)}{detectable})"
+    simultaneous = f", simultaneous {together}" if together else ""
+    return f"{wording.signed(row['ours'])} points ({alone}{simultaneous}{detectable})"
+
+
+def spans(row) -> tuple[str, str]:
+    """The 95 % interval, and the simultaneous one, which is "" where there is none or it is the same."""
+    names = (("low", "high"), ("together_low", "together_high"))
+    alone, together = (" to ".join(wording.signed(row[name]) for name in ends) for ends in names)
+    return alone, "" if together in (alone, " to ") else together
 
 
 def summary(claims: DataFrame) -> list[str]:
-    """Three sentences on the claims of ``fednb.report.recorded_board``: tested at either setting, or why not."""
-    tested = claims[claims["verdict"].isin(TESTED)]
-    outcomes = []
-    for board in (PRINTED, SMALL):
-        counts = tested.loc[tested["setting"] == board, "verdict"].value_counts()
-        outcome = ", ".join(f"{counts[word]} {word}" for word in TESTED if word in counts) or "none"
-        outcomes.append(f"{counts.sum()} are tested: {outcome}.")
-    turned = int((tested["other_rules"] != "").sum())
-    reasons = untested(claims)["verdict"].value_counts()
+    """Sentences on the claims of ``fednb.report.recorded_board``: those tested at either setting, why others not."""
+    tested, of, words = claims[claims["verdict"].isin(TESTED)], claims["of"].unique(), {2: "two", 3: "three", 4: "four"}
+    pairs = f"{len(claims.drop_duplicates(['of', *CLAIM]))} pairwise claims"
+    every = f"{labels.printed(of[0])}'s {pairs}" if len(of) == 1 else f"{pairs} of {words.get(len(of), len(of))} papers"
+    found, smaller = (tested.loc[tested["setting"] == board, "verdict"].value_counts() for board in (PRINTED, SMALL))
+    large, small = (", ".join(f"{own[word]} {word}" for word in TESTED if word in own) for own in (found, smaller))
+    turned, reasons = int((tested["other_rules"] != "").sum()), untested(claims)["verdict"].value_counts()
     others = ", ".join(f"{reasons[word]} {text}" for word, text in WHY_UNTESTED.items() if word in reasons)
-    count = claims["of"].nunique()
-    return [
-        f"{len(claims.drop_duplicates(['of', *CLAIM]))} claims of {count} paper{'s' * (count != 1)} compare two runs; "
-        f"a pair that stands in several tables is one. At the paper's setting {outcomes[0]}",
-        f"At a smaller setting, which says nothing of what the paper found, {outcomes[1]} On the two boards together "
-        f"{turned} have another verdict by the paper's own rule of selection.",
-        f"Tested at neither: {others or 'none'}.",
-    ]
+    lines = {
+        f"At the paper's setting we tested {found.sum()} of {every}: {large}.": large,
+        f"None of {every} was tested at the paper's setting.": not large,
+        f"At a smaller setting, which says nothing of what the paper found, we tested {smaller.sum()}: {small}.": small,
+        f"Not tested: {others}.": others,
+        f"{turned} verdict{'s change' if turned > 1 else ' changes'} by the paper's own rule of selection.": turned,
+    }
+    return [line for line, there in lines.items() if there]
 
 
 def untested(claims: DataFrame) -> DataFrame:

@@ -20,8 +20,8 @@ FIRST = (  # ten to a line, for the ten colours after black: no paper's table ha
     "additional_embeddings",
 )
 LINES = ("-", ":", "-.", "--", (0, (5, 1, 1, 1, 1, 1)))
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "p")  # with so many lines, 45 methods are told apart in grey
-CLASSES = (*MARKERS, "*")
+MARKERS = ("o", "s", "^", "*", "v", "P", "X", "<", "p")  # 45 methods are told apart in grey; a diamond is the paper's
+CLASSES = (*MARKERS, "D")
 
 
 def style(run: str) -> dict:

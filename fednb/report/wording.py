@@ -76,7 +76,7 @@ def settings(chosen):
         values = rows.iloc[0]
         texts = [labels.pretty(values["run"])]
         for name in varied:
-            text = f"{spaced(name)} {as_text(values[name])}"
+            text = f"{spaced(name)} {as_text(values[name], name)}"
             texts.append(labels.federation(values[name]) if name == "federation" else text)
         yield ", ".join(texts + ["older code"] * older(rows)), rows
 
@@ -119,7 +119,7 @@ def setting(results) -> str:
         for name, value in record.recipe.items():
             if name not in METHODS_AND_SEEDS:
                 value = switched_on(value) if name == "federation" else value
-                told.setdefault(name, {})[as_text(value)] = None
+                told.setdefault(name, {})[as_text(value, name)] = None
     if list(told.get("unseen", ())) == ["none"]:
         del told["unseen"]
     return ", ".join(f"{spaced(name)} {' / '.join(values)}" for name, values in told.items())
@@ -232,15 +232,19 @@ def spaced(name: str) -> str:
     return name.replace("_", " ")
 
 
-def as_text(value) -> str:
-    """A value of a recipe in words."""
+def as_text(value, option: str = "") -> str:
+    """A value of a recipe in words; None is "all" of an option such as ``train_images``."""
+    if value is None:
+        return "all" if option.endswith("images") else "not set"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, dict):
         texts = []
         for name, own in value.items():
             if name == "pretrained":
                 texts.append(f"ImageNet weights: {'used' if own else 'not used'}")
             elif name != "name":
-                texts.append(f"{spaced(name)} {as_text(own)}")
+                texts.append(f"{spaced(name)} {as_text(own, name)}")
         return labels.federation(value["name"]) + (f" ({', '.join(texts)})" if texts else "")
     if isinstance(value, list | tuple):
         return " + ".join(map(as_text, value)) or "none"

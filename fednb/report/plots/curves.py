@@ -1,10 +1,12 @@
 """Lines: accuracy over rounds, and whatever else has an x and a y."""
 
+from fednb.papers import protocol
 from fednb.report import wording
 from fednb.report.plots._axes import PAPER, WIDEST, as_written, decorate, new_figure, printed_values, wrapped
-from fednb.report.style import LINES, MARKERS, colour, style
+from fednb.report.selection import selected
+from fednb.report.style import LINES, MARKERS, colour, styles
 
-MOST = 6  # curves in one panel
+MOST, LONG = 6, 25  # curves in one panel; letters of a name next to it
 
 
 def convergence(frame, title: str = "", printed=None):
@@ -17,9 +19,11 @@ def convergence(frame, title: str = "", printed=None):
         numbers next to them, which are diamonds too. A stand-in and other data are never drawn next to these.
     """
     shown = frame[(frame["split"] == "test") & frame["took_part"].astype(bool)]
+    parts = wording.with_seeds(shown)
+    runs = {label: rows["run"].iloc[0] for label, rows in parts.items()}
     curves = {
-        label: (rows["run"].iloc[0], rows.groupby(["round", "seed"], as_index=False)["accuracy"].mean())
-        for label, rows in wording.with_seeds(shown).items()
+        label: (look, parts[label].groupby(["round", "seed"], as_index=False)["accuracy"].mean())
+        for label, look in styles(runs).items()
     }
     marked, what = wording.mark(frame), f"test {wording.measure(frame)} (%)"
     if len(curves) <= MOST:
@@ -28,11 +32,16 @@ def convergence(frame, title: str = "", printed=None):
             _curve(axes, label, *curve)
         decorate(axes, "round", f"{what}, mean over clients", title, marked)
         if printed is not None and not marked:
-            _ends(axes, curves, printed)
+            chosen = selected(frame, protocol.rules()["selection"]).set_index("key")["accuracy"]
+            ends = {label: float(chosen[rows["key"].unique()].mean()) for label, rows in parts.items()}
+            theirs = {label: printed_values(printed, run).get("average") for label, run in runs.items()}
+            _ends(axes, curves, ends, theirs)
+        elif max(map(len, curves)) > LONG:
+            axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.15), fontsize=8)
         else:
             axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     else:
-        behind = next((label for label, (run, _) in curves.items() if run == "fedavg"), next(iter(curves)))
+        behind = next((label for label, run in runs.items() if run == "fedavg"), next(iter(curves)))
         grey = _mean(curves.pop(behind)[1])
         figure, every = new_figure(len(curves), width=WIDEST, height=2 * -(-len(curves) // 4), columns=4)
         for number, (axes, (label, curve)) in enumerate(zip(every, curves.items(), strict=True)):
@@ -47,10 +56,10 @@ def convergence(frame, title: str = "", printed=None):
     return as_written(figure)
 
 
-def _curve(axes, label: str, run: str, by_seed) -> None:
+def _curve(axes, label: str, look: dict, by_seed) -> None:
     import seaborn
 
-    look = style(run) | {"markevery": max(1, by_seed["round"].nunique() // 10), "markersize": 5, "markeredgewidth": 0}
+    look = look | {"markevery": max(1, by_seed["round"].nunique() // 10), "markersize": 5, "markeredgewidth": 0}
     band = {"errorbar": ("pi", 100), "err_kws": {"alpha": 0.15, "linewidth": 0}}
     band = band if by_seed["seed"].nunique() > 1 else {"errorbar": None}
     seaborn.lineplot(by_seed, x="round", y="accuracy", label=label, legend=False, ax=axes, **look, **band)
@@ -60,11 +69,9 @@ def _mean(by_seed):
     return by_seed.groupby("round")["accuracy"].mean()
 
 
-def _ends(axes, curves: dict, printed) -> None:
-    """Beside each curve its name, where it ends, and the printed number, which is a diamond as well."""
-    theirs = {label: printed_values(printed, run).get("average") for label, (run, _) in curves.items()}
+def _ends(axes, curves: dict, ends: dict, theirs: dict) -> None:
+    """Beside each curve its name, the number that tables report, and the printed one, which is a diamond as well."""
     last = max(by_seed["round"].max() for _, by_seed in curves.values())
-    ends = {label: float(_mean(by_seed).iloc[-1]) for label, (_, by_seed) in curves.items()}
     values = [value for value in (*ends.values(), *theirs.values()) if value is not None]
     axes.set_ylim(top=max(axes.get_ylim()[1], max(values) + 2))
     low, high = axes.get_ylim()
@@ -73,7 +80,7 @@ def _ends(axes, curves: dict, printed) -> None:
         places.append(max(value, places[-1] + (high - low) / 11 if places else low))
     down = max(0, places[-1] - high)
     for place, (label, value) in zip(places, sorted(ends.items(), key=lambda end: end[1]), strict=True):
-        look, paper, at = style(curves[label][0]), theirs[label], (1.05 * last, place - down)
+        look, paper, at = curves[label][0], theirs[label], (1.05 * last, place - down)
         text = f"{label}\n{wording.number(value)} %"
         axes.plot([last, at[0]], [value, at[1]], color="0.8", linewidth=1, clip_on=False)
         axes.plot(*at, marker=look["marker"], color=look["color"], linestyle="none", markersize=6, clip_on=False)

@@ -20,41 +20,48 @@ from fednb.report.plots._axes import (
     wrapped,
 )
 from fednb.report.style import style, styles
-from fednb.report.verdicts import CLAIM, PRINTED, TESTED, VERDICTS
+from fednb.report.verdicts import AT, CLAIM, PRINTED, SMALL, TESTED, VERDICTS
 
 HOLLOW = {"linestyle": "none", "marker": "o", "color": "0.2", "markerfacecolor": "white"}
 DIAMOND = {"linestyle": "none", "marker": "D", "color": "k", "markerfacecolor": "white", "markersize": 4.5}
 ALONE, TOGETHER = ({"color": "0.2", "linewidth": width} for width in (3, 1))
 
 
-def claims(rows, paper: str, at: str = ""):
-    """The tested claims of a paper: dots in rows with intervals, the largest printed effect first.
+def claims(rows, paper: str):
+    """The claims of a paper tested at its setting, else at a smaller one: dots in rows, primary claims first, then the
+    largest printed effect.
 
     A diamond is the printed effect, a dot is ours in the colour of its verdict; the thick line is its 95 % interval,
-    the thin one that of all that are tested together, which decides; beyond the axis it is cut off. What is not tested
-    is counted in the title.
+    the thin one that of all that are tested together, which decides; an arrow is where an extreme one is cut off. What
+    is not tested is counted in the title.
 
-    rows: of ``fednb.report.recorded_board``; of more than 60 tested those with the largest printed effect. at: the
-    settings of the runs, below the title.
+    rows: of ``fednb.report.recorded_board``, or of a page, with ``at``, where each was run; of more than 60 tested the
+    first ones.
     """
     rows = rows[rows["of"] == paper]
-    shown = rows[rows["verdict"].isin(TESTED)].nlargest(60, "paper")
-    values = shown[["paper", "ours"]].abs().to_numpy()
-    reach, wide = max(5, 1.2 * values.max(initial=0)), shown[["paper", "ours", "together_low", "together_high"]]
+    tested = rows[rows["verdict"].isin(TESTED)]
+    board = PRINTED if tested["setting"].eq(PRINTED).any() else SMALL
+    shown = tested[tested["setting"] == board].sort_values(["primary", "paper"], ascending=False).head(60)
+    wide = 1.05 * shown[["paper", "ours", "together_low", "together_high"]]
+    reach = max(5, 3 * shown[["paper", "ours"]].abs().to_numpy().max(initial=0))
     low, high = max(-reach, min(-5, wide.min().min())), min(reach, max(5, wide.max().max()))
     figure, (axes,) = new_figure(1, width=WIDEST, height=1.7 + 0.21 * max(1, len(shown)))
     for place, row in enumerate(shown.itertuples()):
         look = VERDICTS[row.verdict].look
         for span, width in (((row.low, row.high), 3), ((row.together_low, row.together_high), 1)):
             axes.plot(span, [place] * 2, color=look["color"], linewidth=width)
+        for end, edge, arrow in ((row.together_low, low, "<"), (row.together_high, high, ">")):
+            if not low <= end <= high:
+                axes.plot(edge, place, marker=arrow, color=look["color"], markersize=5, clip_on=False)
         axes.plot(row.ours, place, linestyle="none", markersize=6, **look)
         axes.plot(row.paper, place, **DIAMOND)
     told, every = (len(each.drop_duplicates([*CLAIM])) for each in (shown, rows))
     data = shown["federation"].map(labels.federation)
     on = f", on {data.iloc[0]}" if data.nunique() == 1 else ""
-    head = f"{told} of {every} claims tested{on}" if told else "no claim tested yet"
+    head = f"{told} of {every} claims tested {AT[board]}{on}" if told else "no claim tested yet"
     about = "points: the first of each row minus the second"
-    decorate(axes, about, "", f"{labels.printed(paper)}: {head}" + f"\n{at}" * bool(at), grid="both")
+    title = "\n".join([f"{labels.printed(paper)}: {head}", *(shown["at"].unique() if "at" in shown else ())])
+    decorate(axes, about, "", title, grid="both")
     axes.axvline(0, color="0.4", linewidth=1, zorder=1)
     several = shown["table"].nunique() > 1, data.nunique() > 1
     parts = shown["table"].str.replace("table", "Table "), data
@@ -62,8 +69,7 @@ def claims(rows, paper: str, at: str = ""):
         ", ".join(part for part, more in zip(row, several, strict=True) if more) for row in zip(*parts, strict=True)
     ]
     where = [f"{place}: " if place else "" for place in where]
-    board = shown["setting"].eq(PRINTED).map({True: " (at the paper's setting)", False: ""})
-    axes.set_yticks(range(len(shown)), where + shown["effect"] + board, fontsize=8)
+    axes.set_yticks(range(len(shown)), where + shown["effect"], fontsize=8)
     axes.set(ylim=(max(1, len(shown)) - 0.5, -0.5), xlim=(low, high))
     words = [word for word in VERDICTS if (shown["verdict"] == word).any()]
     key = {word: {"linestyle": "none", **VERDICTS[word].look} for word in words}
@@ -219,7 +225,7 @@ def rows_of_dots(
     key |= {"simultaneous interval": TOGETHER} if any(dot.together_low == dot.together_low for dot in dots) else {}
     hollow = [dot for dot in dots if not dot.filled]
     verdict = any(dot.together_low == dot.together_low for dot in hollow)
-    key |= {"inconclusive" if verdict else "no verdict": HOLLOW} if hollow else {}
+    key |= {"inconclusive or not testable" if verdict else "no verdict": HOLLOW} if hollow else {}
     key |= {theirs: DIAMOND} if any(dot.printed is not None for dot in dots) else {}
     _legend(figure, key, ncols=len(key), title="" if alone else x)
     return as_written(figure)
