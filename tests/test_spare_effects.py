@@ -93,8 +93,8 @@ def test_claims_have_the_column_and_keep_their_verdict_and_setting():
     assert claims.deviations(found.records, "fedrdn") == before
 
 
-def test_the_spreads_are_estimated_once_a_table(monkeypatch):
+def test_the_spreads_are_estimated_once_for_primary_claims_and_once_for_all_others(monkeypatch):
     module, calls = import_module("fednb.report.effects"), []
     monkeypatch.setattr(module, "spreads_of", lambda chosen, of=module.spreads_of: calls.append(1) or of(chosen))
     table = scoreboard(made(labels=("fedavg", "fedavg+fedrdn", "fedavg+normalise")), "fedrdn", table="table1")
-    assert table.frame["with_spare"].notna().sum() > 1 and len(calls) == 1
+    assert table.frame["with_spare"].notna().sum() > 1 and len(calls) == 2

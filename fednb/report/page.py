@@ -145,7 +145,7 @@ class Page:
         return [row for frame in frames for row in frame.itertuples() if row.setting]
 
     def answer(self, *effects, found: str | list[str] = (), also: list[str] = ()) -> Lines:
-        """What became of the claim, a line each: claim, ran at, found, how sure, hours, data.
+        """What became of the claim, a line each: claim, ran at, found, how sure, at work, hours, data.
 
         effects: tables of ``fednb.report.effects``, or ``{name: table}``, in the place of the paper's claims. found:
         what was found, before these and in the place of the claims. also: more of it, behind what these say.
@@ -165,6 +165,7 @@ class Page:
                 "ran at": list(dict.fromkeys(setting(results) for results in self.shown)),
                 "found": [*(lines or ["No claim of the paper was run on its data."]), *also],
                 "how sure": [*map("".join, zip(self._names(), map(_how_sure, self.shown), strict=True))],
+                "at work": [_at_work(self.shown)],
                 "hours": [_hours(self.shown)],
                 "data": [self.about.get("data", "")],
             },
@@ -329,6 +330,18 @@ def _how_sure(results: Results) -> str:
         ends = "too few rounds to say whether it converged"
     seeds = results.frame["seed"].nunique()
     return f"{_either(images)} test images, {seeds} seed{'s' * (seeds > 1)}; {ends}"
+
+
+def _at_work(every: list[Results]) -> str:
+    """By run the number that shows its method at work (``fednb.methods.Method.activity``), a mean over seeds."""
+    found: dict[str, list[float]] = {}
+    for results in every:
+        runs = dict(zip(results.frame["key"], results.frame["run"], strict=True))
+        for record in results.records:
+            for value in record.activity.values():
+                found.setdefault(labels.short(runs[record.key]), []).append(value)
+    numbers = [f"{run} {sum(values) / len(values):.2g}" for run, values in found.items()]
+    return f"{_some(numbers)} (below {protocol.rules()['active']:g} a method is not active)" if numbers else ""
 
 
 def _hours(every: list[Results]) -> str:
