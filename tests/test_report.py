@@ -520,9 +520,13 @@ def test_rows_at_the_level_of_a_constant_answer_are_said():
     """Of two classes in equal shares: 50 %."""
     split = fednb.federation.made(1, 10, (1, 4, 4), classes=2)
     frame = pandas.DataFrame({"row": ["FedAvg", "FedBN"] * 2, "client": ["average"] * 2 + ["a"] * 2})
-    for low, said in (([40, 50], "Every row. Nothing was learned"), ([40, 60], "FedAvg."), ([51, 60], "No row.")):
-        line = at_chance(SimpleNamespace(frame=frame.assign(low=low + [0, 0])), split)
-        assert line.startswith(f"At the level of a constant answer (50.0 %) by its interval: {said}")
+    level = "a constant answer's level (50.0 %)"
+    for low, said in (
+        ([40, 50], f"Every method is down at {level}. Nothing was learned"),
+        ([40, 60], f"Down at {level}: FedAvg."),
+        ([51, 60], f"No method is down at {level}."),
+    ):
+        assert at_chance(SimpleNamespace(frame=frame.assign(low=low + [0, 0])), split).startswith(said)
 
 
 if __name__ == "__main__":

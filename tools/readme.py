@@ -99,8 +99,8 @@ def headline(claims: DataFrame) -> str:
         f"{ours['fedavg+fedrdn']} % (paper: {theirs['fedrdn']}); the released code's draw, one per batch, gives "
         f"{released} %. FedRDN's gain is {signed(claim.ours)} points (95 %: {signed(claim.low)} to "
         f"{signed(claim.high)}; printed: {signed(claim.paper)}). Verdict: "
-        f"**{VERDICTS[claim.verdict].heading.lower()}** ({gap}, by the spread of runs){others}. (Office-Caltech-10, four "
-        f"sites, {rows['seed'].nunique()} seeds, mean of the last ten rounds.)"
+        f"**{VERDICTS[claim.verdict].heading.lower()}** ({gap}, by the spread of runs){others}. "
+        f"(Office-Caltech-10, four sites, {rows['seed'].nunique()} seeds, mean of the last ten rounds.)"
     )
 
 
@@ -118,11 +118,11 @@ def judged(claims: DataFrame) -> str:
         rows.append(f"| {claim} | {signed(row.paper)} | {ours} | {verdict} |")
     claim, tested = ["of", *CLAIM], claims[claims["verdict"].isin(TESTED)]
     at_paper, small = (tested[tested["setting"] == board] for board in (PRINTED, SMALL))
+    one, all_ = (len(frame.drop_duplicates(claim)) for frame in (tested, claims))
     sentence = (
-        f"We tested {len(tested.drop_duplicates(claim))} of all {len(claims.drop_duplicates(claim))} claims that "
-        f"compare two runs: {len(at_paper)} at the paper's setting ({_counted(at_paper['verdict'])}) and {len(small)} at a "
-        f"smaller one ({_counted(small['verdict'])}), which says nothing of what the paper found. Most others were not "
-        "run for lack of data."
+        f"We tested {one} of all {all_} claims that compare two runs: {len(at_paper)} at the paper's setting "
+        f"({_counted(at_paper['verdict'])}) and {len(small)} at a smaller one ({_counted(small['verdict'])}), which says "
+        "nothing of what the paper found. Most others were not run for lack of data."
     )
     return "\n".join([*rows, "", sentence])
 

@@ -37,13 +37,13 @@ def falls(rows):
     return (means.iloc[:, 0] - means.iloc[:, -1]).rename(labels.short)
 
 
-def fell(ours, theirs) -> list[str]:
-    """How far each falls, here and in the paper, and which falls least: two lines."""
-    here, there = falls(ours), falls(theirs)
+def fell(ours, theirs, rests_on: str = "no test") -> list[str]:
+    """How far each falls, here and in the paper, and which falls least, with what that rests on: two lines."""
+    here, there, counts = falls(ours), falls(theirs), ours["clients"]
     points = [f"{run} {fall:.1f}" + (f" ({there[run]:.1f})" if run in there else "") for run, fall in here.items()]
     return [
-        f"points from the fewest to the most clients, printed ones in brackets: {', '.join(points)}",
-        f"{here.idxmin()} falls least; in the paper {there.idxmin()}",
+        f"points lost from {counts.min()} to {counts.max()} clients (the paper's): {', '.join(points)}",
+        f"{here.idxmin()} falls least; in the paper {there.idxmin()} ({rests_on})",
     ]
 
 

@@ -83,7 +83,7 @@ def figure(found: dict, classes, shares: DataFrame, results):
         axes.spines[["left", "bottom"]].set_color("0.8")
     look = {"ncols": len(names), "frameon": False, "fontsize": 8, "columnspacing": 1, "handletextpad": 0.2}
     fig.legend(*axes.get_legend_handles_labels(), loc="outside lower center", **look)
-    title = f"Features of test images in the plane (UMAP, seed {seed}): {setting(results)}"
+    title = f"UMAP of seed {seed}; shares of seeds {', '.join(map(str, shares.columns))}\n{setting(results)}"
     fig.suptitle(f"{title}\n{mark}: not the paper's images" if mark else title, fontsize=11)
     pyplot.close(fig)
     return fig

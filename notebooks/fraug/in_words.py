@@ -5,8 +5,11 @@ from fednb.report import labels
 
 
 def place(results, run: str) -> str:
-    """A run's average test accuracy, which number it has among all, and who is first: a count, no verdict."""
+    """A run's average test accuracy, which number it has among all methods, other variants of its own left out, and who
+    is first: a count, no verdict."""
     chosen = report.selected(results.frame, papers.protocol.rules()["selection"])
+    variants = chosen["run"].map(labels.method) == labels.method(run)
+    chosen = chosen[~variants | (chosen["run"] == run)]
     means = chosen.groupby("run")["accuracy"].mean().sort_values(ascending=False)
     where, who = labels.federation(chosen["federation"].iloc[0]), labels.short(run)
     who += "," * (labels.AS_RELEASED in who)
@@ -28,3 +31,21 @@ def outcome(table) -> list[str]:
         points = f"{low:+.1f} to {high:+.1f} points (detectable: {least:.1f} to {most:.1f})"
         lines.append(f"{head}{len(rows)} comparisons, {counts}: {points}")
     return lines
+
+
+def summed(table, none: str, some: str) -> str:
+    """All comparisons of ``report.effects`` in one sentence. none: how it begins where no comparison is significant;
+    some: where some are."""
+    frame = table.frame
+    counts = frame["direction"].value_counts()
+    words = ", ".join(f"{count} of {len(frame)} {word}" for word, count in counts.items())
+    points = f"{frame['ours'].min():+.1f} to {frame['ours'].max():+.1f} points"
+    least, most = frame["smallest"].min(), frame["smallest"].max()
+    head = some if {"above", "below"} & set(counts.index) else none
+    return f"{head}: {words}, {points} (detectable: {least:.1f} to {most:.1f})"
+
+
+def steps(table, names: tuple[str, ...]) -> str:
+    """The rows of ``report.effects`` by these names: ``"own batch normalisation +9.3 (above), ..."``."""
+    rows = zip(names, table.frame["ours"], table.frame["direction"], strict=True)
+    return ", ".join(f"{name} {ours:+.1f} ({word})" for name, ours, word in rows)

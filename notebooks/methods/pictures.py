@@ -141,7 +141,7 @@ def in_two_axes(panels: dict):
 def with_offsets(image, start: dict, end: dict, alpha: float):
     """By client: its offset at the start and the end, what it changed by (scaled to the full range), and one image
     with the end's offset added and taken away (Eq. 1)."""
-    heads = ("offset, at the start", "at the end", "change, scaled", "image", "image and offset", "image less offset")
+    heads = ("offset, at the start", "at the end", "change, scaled", "image", "towards the offset", "away from it")
     figure, axes = _grid(len(start), len(heads))
     for number, (row, client) in enumerate(zip(axes, start, strict=True)):
         change = end[client] - start[client]

@@ -13,9 +13,10 @@ def at_chance(table, federation) -> str:
     bound = max(constant["chance"], mean(constant["clients"].values()) if constant["clients"] else 0)
     average = table.frame[table.frame["client"] == "average"]
     low = average.loc[average["low"] <= bound, "row"].tolist()
-    which = "Every row" if len(low) == len(average) else "; ".join(low) or "No row"
-    learned = " Nothing was learned: train longer, or look at images and labels." if which == "Every row" else ""
-    return f"At the level of a constant answer ({number(bound)} %) by its interval: {which}.{learned}"
+    level = f"down at a constant answer's level ({number(bound)} %)"
+    if len(low) == len(average):
+        return f"Every method is {level}. Nothing was learned: train longer, or look at images and labels."
+    return f"{level.capitalize()}: {'; '.join(low)}." if low else f"No method is {level}."
 
 
 def at_home(results, run: str = "fedavg") -> list[str]:
@@ -26,5 +27,5 @@ def at_home(results, run: str = "fedavg") -> list[str]:
     worse = [f"{site} {number(others[site] - own[site])}" for site in own.index if others[site] > own[site]]
     return [
         f"a local model has {number(own.mean())} % on its own site, {number(others.mean())} % on the others",
-        *([f"worse at home than elsewhere, in points: {', '.join(worse)}"] if worse else []),
+        *([f"local models worse at home than elsewhere, in points: {', '.join(worse)}"] if worse else []),
     ]

@@ -36,13 +36,13 @@ def curves(ending: str) -> dict:
 
 def prices() -> list[str]:
     """What the dearest methods cost, which cost the least, and what many clients do, in lines."""
-    table = methods_table()
-    said = [f"{labels.printed(name)} {times:.1f}" for name, times in table.iloc[:, 0].items()]
+    times = methods_table().iloc[:, 0].round(2)  # as the notebook's table has it
+    said = {name: f"{labels.printed(name)} {own:.2f}" for name, own in times.items()}
     if not said:
         return [origin()]
     return [
-        f"a round in FedAvg's, the dearest: {', '.join(said[:4])}",
-        f"of our four methods: {', '.join(f'{labels.printed(name)} {table.iloc[:, 0][name]:.2f}' for name in FOUR)}",
+        f"times FedAvg's round, dearest first: {', '.join(list(said.values())[:4])}",
+        f"of the four papers' methods: {', '.join(said[name] for name in FOUR)}",
         memory(),
     ]
 

@@ -7,9 +7,9 @@ import pandas
 
 from fednb import report
 from fednb.report import labels, wording
-from fednb.report.effects import INCONCLUSIVE
 from fednb.report.plots._axes import WIDEST, as_written, decorate, new_figure
 from fednb.report.style import style
+from fednb.report.verdicts import TESTED
 
 TOLD = ("above", "below")
 
@@ -75,13 +75,18 @@ def counted(tables: dict, as_released: dict) -> list[str]:
 
 
 def adds(tables: dict, baseline: str = "fedavg") -> list[str]:
-    """How many methods are above a baseline in each table, and by how much; where nothing is, that nothing adds."""
+    """How many methods are above a baseline in each table, by how much, and which are not judged and why; where nothing
+    is, that nothing adds."""
     lines = []
     for name, table in tables.items():
         rows = table.frame[table.frame["worse"] == baseline]
         effects = ", ".join(f"{labels.short(row.better)} {wording.signed(row.ours)}" for row in rows.itertuples())
         words = rows["direction"].value_counts()
-        counts = [f"{count} {word}" for word, count in words.items() if word not in (*TOLD, INCONCLUSIVE)]
+        counts = [
+            f"{' and '.join(map(labels.short, rows.loc[rows['direction'] == word, 'better']))} {word}"
+            for word in words.index
+            if word not in TESTED
+        ]
         what = (
             "nothing adds to"
             if not counts and "above" not in words

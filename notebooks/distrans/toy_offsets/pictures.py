@@ -3,6 +3,8 @@
 from fednb.report.page import Lines
 from toy_offsets.training import Curves, Path
 
+STILL = 0.01  # standard deviation of the sum of w over the last quarter of a run that has converged
+
 
 def table(rows: list[dict]):
     """The results' numbers as a data frame, means over the seeds, indexed by centre of x and offset."""
@@ -14,8 +16,18 @@ def table(rows: list[dict]):
 
 def answers(cosine: list[dict], linear: list[dict]) -> list[str]:
     """What became of both parts of the claim, a line for each and each centre of x."""
-    losses, ends = table(cosine), table(linear)["loss at the end"]
-    lines = []
+    losses, ends, paths = table(cosine), table(linear)["loss at the end"], table(linear)["restless"]
+    helped = [
+        f"{centre:g}"
+        for centre in ends.index.unique("centre")
+        if ends[centre, "q"] < 0.9 * ends[centre, "none"]
+        and losses.loc[(centre, "loss"), "lowest shared loss"] < 0.9 * losses.loc[(centre, "none"), "lowest shared loss"]
+    ]
+    still = paths.xs("none", level="offset").max() < STILL
+    lines = [
+        f"the shift q helps only where inputs are centred at {' or '.join(helped) or 'none of these'}; the average "
+        f"{'converges without it, too' if still else 'does not converge without it'}"
+    ]
     for centre in losses.index.unique("centre"):
         none, own = (losses.loc[(centre, offset), "lowest shared loss"] for offset in ("none", "loss"))
         lines.append(f"(a) x around {centre:g}: the best shared w has a loss of {none:.3f} without, {own:.3f} with q")
@@ -30,9 +42,9 @@ def sentences(cosine: list[dict], linear: list[dict], noise: float) -> Lines:
     losses, ends, lines = table(cosine), table(linear), []
     for centre in losses.index.unique("centre"):
         none, gap = losses.loc[(centre, "none")], losses.loc[(centre, "gap")]
-        alike = f"brings them from {none['gap']:.3f} to {gap['gap']:.3f} apart"
-        cost = f"their lowest shared loss goes from {none['lowest shared loss']:.3f} to {gap['lowest shared loss']:.3f}"
-        lines.append(f"(a) x around {centre:g}: a q searched for alike losses {alike}, and {cost}.")
+        closer = f"brings the two losses from {none['gap']:.3f} to {gap['gap']:.3f} apart"
+        cost = f"the lowest shared loss goes from {none['lowest shared loss']:.3f} to {gap['lowest shared loss']:.3f}"
+        lines.append(f"(a) x around {centre:g}: the q with the smallest gap {closer}, and {cost}.")
     plain = ends.xs("none", level="offset")
     apart = (plain["loss at the end"] - plain["lowest possible"]).abs().max()
     still = f"w varies by {plain['restless'].max():.4f} over its last quarter"
