@@ -121,8 +121,8 @@ def judged(claims: DataFrame) -> str:
     one, all_ = (len(frame.drop_duplicates(claim)) for frame in (tested, claims))
     sentence = (
         f"We tested {one} of all {all_} claims that compare two runs: {len(at_paper)} at the paper's setting "
-        f"({_counted(at_paper['verdict'])}) and {len(small)} at a smaller one ({_counted(small['verdict'])}), which says "
-        "nothing of what the paper found. Most others were not run for lack of data."
+        f"({_counted(at_paper['verdict'])}) and {len(small)} at a smaller one ({_counted(small['verdict'])}), which "
+        "says nothing of what the paper found. Most others were not run for lack of data."
     )
     return "\n".join([*rows, "", sentence])
 
