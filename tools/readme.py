@@ -91,7 +91,7 @@ def headline(claims: DataFrame) -> str:
     theirs = printed.query("algorithm == 'fedavg' and site == 'average'").set_index("augmentation")["value"].map(number)
     of_the_paper = "of == 'fedrdn' and federation == 'office_caltech10' and effect == 'FedRDN - FedAvg'"
     [claim] = claims.query(f"{of_the_paper} and table == 'table1' and setting == '{PRINTED}'").itertuples()
-    others = f" (by the paper's own rule, {claim.other_rules})" if claim.other_rules else ""
+    others = f"; by the paper's own rule, {claim.other_rules}" if claim.other_rules else ""
     gap = f"ours minus printed {signed(claim.ours - claim.paper)}, {signed(claim.gap_low)} to {signed(claim.gap_high)}"
     released = ours["fedavg+fedrdn(variant=released)"]
     return (
@@ -99,7 +99,7 @@ def headline(claims: DataFrame) -> str:
         f"{ours['fedavg+fedrdn']} % (paper: {theirs['fedrdn']}); the released code's draw, one per batch, gives "
         f"{released} %. FedRDN's gain is {signed(claim.ours)} points (95 %: {signed(claim.low)} to "
         f"{signed(claim.high)}; printed: {signed(claim.paper)}). Verdict: "
-        f"**{VERDICTS[claim.verdict].heading.lower()}** ({gap}, by the spread of runs){others}. "
+        f"**{VERDICTS[claim.verdict].heading.lower()}** ({gap}, by the spread of runs{others}). "
         f"(Office-Caltech-10, four sites, {rows['seed'].nunique()} seeds, mean of the last ten rounds.)"
     )
 
@@ -113,7 +113,8 @@ def judged(claims: DataFrame) -> str:
         ours = f"{signed(row.ours)} ({signed(row.low)} to {signed(row.high)})" if row.ours == row.ours else ""
         at = {PRINTED: "at the paper's setting", SMALL: "at a smaller setting"}.get(row.setting, "")
         why = f": {row.why or row.marks}" if row.why or row.marks else ""
-        verdict = f"**{row.verdict}**{', ' * bool(at)}{at}{why}"
+        work = f", at work: {row.activity:.2g}" if row.activity == row.activity else ""
+        verdict = f"**{row.verdict}**{', ' * bool(at)}{at}{work}{why}"
         claim = f"{labels.printed(row.of)}: {row.effect}, {labels.federation(row.federation)}"
         rows.append(f"| {claim} | {signed(row.paper)} | {ours} | {verdict} |")
     claim, tested = ["of", *CLAIM], claims[claims["verdict"].isin(TESTED)]

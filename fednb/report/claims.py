@@ -13,17 +13,18 @@ from fednb.report import labels, wording
 from fednb.report.comparison import on_federation, tested
 from fednb.report.deviations import deviations, of_unseen, other_options
 from fednb.report.effects import EFFECT, Effect, Pair, columns, effects_of, one_setting, spare_effects
-from fednb.report.gates import gate, inactive
+from fednb.report.gates import activity, gate, inactive
 from fednb.report.intervals import alike
 from fednb.report.selection import selected
 from fednb.report.sentences import claimed, effect
 from fednb.report.verdicts import PRINTED, SMALL
 
-# primary: whether the paper stands on it. marks: what a reader must know besides the verdict.
+# primary: whether the paper stands on it. marks: what a reader must know besides the verdict. activity: the number that
+# shows the paper's method at work, NaN where it was not recorded.
 # other_rules: the paper's own where it says otherwise, "best validation: inconclusive". setting: the board, PRINTED or
 # SMALL, "" without a run. gap_low, gap_high: of ours minus the printed effect, at the paper's setting.
 CLAIM = ("claim", "table", "effect", "paper", *EFFECT, "verdict", "why", "other_rules", "setting", "deviations")
-CLAIM += ("gap_low", "gap_high", "primary", "marks")
+CLAIM += ("gap_low", "gap_high", "primary", "marks", "activity")
 NOT_RUN, OTHER_SITES = "not run", "other sites"
 
 
@@ -81,12 +82,12 @@ def judged(results, paper: str, claims: list[dict] | None = None, keys: set[str]
             said = _printed_effect(_over(tables[number], common), claim)
             deviating[f"average over {', '.join(map(labels.site, common))}"] = None
         board = "" if not pair else SMALL if deviating else PRINTED
-        runs, shut, marks = printed["runs"].iloc[0], "", []
+        runs, shut, marks, at_work = printed["runs"].iloc[0], "", [], nan
         if pair and not own.untested:
             _, spreads = alike(results, rule, of_unseen(printed), protocol.rules()["seeds"])
-            better = [records[key] for key in sides[claim["better"]]["key"].unique()]
+            at_work = activity(paper, [records[key] for key in sides[claim["better"]]["key"].unique()])
             shut, marks = gate(results, paper, claim, keys, rule, spreads, board)
-            shut = shut or inactive(paper, better)
+            shut = shut or inactive(at_work)
         words = {name: verdict(said, found[number][0], board, runs) for name, found in by_rule.items()}
         others = [f"{wording.spaced(name)}: {word}" for name, word in words.items() if word != words[rule]]
         against = own.measured.against(said, runs, own.level) if board == PRINTED else None
@@ -107,6 +108,7 @@ def judged(results, paper: str, claims: list[dict] | None = None, keys: set[str]
                 "gap_high": against.high if against else nan,
                 "primary": claim["primary"],
                 "marks": "; ".join(marks),
+                "activity": at_work,
                 "sides": [frozenset(side["key"]) for side in sides.values()],
             }
         )

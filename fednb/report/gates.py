@@ -2,6 +2,7 @@
 
 import json
 from functools import cache
+from math import nan
 from pathlib import Path
 from statistics import mean
 
@@ -53,13 +54,15 @@ def gate(
     return "", list(filter(None, marks))
 
 
-def inactive(method: str, records) -> str:
-    """Why a claim on a method says nothing, as it did nothing in these runs of it, or ""; of runs that were recorded
-    before the number came nothing is known."""
-    numbers = [record.activity[method] for record in records if method in record.activity]
-    if not numbers or mean(numbers) >= protocol.rules()["active"]:
-        return ""
-    return f"the method was not active ({mean(numbers):.2g}; expected {protocol.rules()['active']} at least)"
+def activity(method: str, records) -> float:
+    """The mean of what shows a method at work in these runs of it; NaN of runs that were recorded before it came."""
+    return mean([record.activity[method] for record in records if method in record.activity] or [nan])
+
+
+def inactive(number: float) -> str:
+    """Why a claim on a method says nothing, as it did nothing, or "", also where nothing is known."""
+    least = protocol.rules()["active"]
+    return f"the method was not active ({number:.2g}; expected {least} at least)" if number < least else ""
 
 
 def _lacking(results, better: str, worse: str, keys: tuple[str, ...], rule: str) -> str:

@@ -1,6 +1,7 @@
 """Every claim of every paper, judged from the records of a store: both boards, as two frames."""
 
 from collections.abc import Callable, Iterable, Iterator
+from math import nan
 from pathlib import Path
 
 import pandas
@@ -22,7 +23,7 @@ from fednb.report.verdicts import PRINTED, SMALL, TESTED
 from fednb.study import Results, default_store, recipe_of
 
 BOARDS = ("board.csv", "curves.csv")
-NUMBERS = ("paper", *EFFECT, *SPARE, "gap_low", "gap_high")  # an empty cell is none
+NUMBERS = ("paper", *EFFECT, *SPARE, "gap_low", "gap_high", "activity")  # an empty cell is none
 
 
 def recorded_board(paper: str = "", anew: bool = False) -> tuple[DataFrame, DataFrame]:
@@ -108,11 +109,13 @@ def _chosen(frames: list[DataFrame], count: int, paper: str, federation: str) ->
     return rows
 
 
-def _rank(row: dict) -> tuple[int, int]:
-    """First 0 where a claim is tested, 1 where it has a number, 2 where it ran without one, 3 where it did not run;
-    then in how much its runs differ from the paper's setting. The first of equals is taken."""
+def _rank(row: dict) -> tuple[int, bool, int]:
+    """First 0 where a claim is tested, 1 where it has a number, 2 where it ran without, 3 where it did not run; then
+    whether nothing shows that the paper's method was active; then in how much its runs differ from the paper's setting.
+    The first of equals is taken."""
     there = 1 if row["setting"] else 2 + (row["verdict"] == NOT_RUN)
-    return 0 if row["verdict"] in (*TESTED, AS_PRINTED, OTHERWISE) else there, row["deviations"].count("; ")
+    tested = 0 if row["verdict"] in (*TESTED, AS_PRINTED, OTHERWISE) else there
+    return tested, not row.get("activity", nan) >= protocol.rules()["active"], row["deviations"].count("; ")
 
 
 def _printed(paper: str, own: list[dict], base: Recipe, known: Iterable[Recipe], profile: str) -> list[Recipe]:
