@@ -166,8 +166,7 @@ class Rounds:
         return self._gathered("show")
 
     def activity(self) -> dict[str, float]:
-        """Nothing: over a network no client is asked for what no round needs."""
-        return {}
+        return {}  # over a network no client is asked for what no round needs
 
     def masks(self) -> dict[str, Tensor]:
         """How the global model's masks of all test images lie on the true ones (``evaluate.masks``), and ``sites``."""

@@ -110,9 +110,8 @@ def _chosen(frames: list[DataFrame], count: int, paper: str, federation: str) ->
 
 
 def _rank(row: dict) -> tuple[int, bool, int]:
-    """First 0 where a claim is tested, 1 where it has a number, 2 where it ran without, 3 where it did not run; then
-    whether nothing shows that the paper's method was active; then in how much its runs differ from the paper's setting.
-    The first of equals is taken."""
+    """A tested row first, then one with a number, then one that ran; of these one at which the paper's method is shown to
+    be active, then the one nearest to the paper's setting, then the first."""
     there = 1 if row["setting"] else 2 + (row["verdict"] == NOT_RUN)
     tested = 0 if row["verdict"] in (*TESTED, AS_PRINTED, OTHERWISE) else there
     return tested, not row.get("activity", nan) >= protocol.rules()["active"], row["deviations"].count("; ")

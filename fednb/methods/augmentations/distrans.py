@@ -175,7 +175,7 @@ class DisTrans(Method):
         if self.alpha == 0:
             return 0.0
         now = client.inbox(self)["offset"]
-        draws = generator(client.recipe.seed, 0, "server", f"{self.name} {client.name}")
+        draws = generator(client.recipe.seed, 0, "server", f"{self.name} {client.name}")  # line 1
         first = first_offset(now.shape, draws, self.variant).to(now)
         return float((now - first).square().mean().sqrt() / first.std())
 

@@ -12,7 +12,6 @@ from fednb.methods.augmentations._stages import append, stages_option
 
 EPS = 1e-6  # released code
 START = {"mean": 0.0, "std": 1.0}  # Eq. 4
-ACTIVE = 256  # images on which ``activity`` is measured
 TINY = 1e-12  # below it a variance is zero: the feature is constant
 
 
@@ -228,7 +227,7 @@ class FedFA(ExchangedStatistics):
         times Sigma^2 over that of Sigma^2, a mean over layers and both statistics, times ``probability``."""
         seen, known, own, ratios = {}, client.inbox(self), layers(client.model), []
         hooks = [layer.register_forward_pre_hook(lambda layer, given: seen.update({layer: given[0]})) for layer in own]
-        indices = torch.arange(min(ACTIVE, len(client.site.train)))
+        indices = torch.arange(min(256, len(client.site.train)))
         client.forward(client.batch(client.site.train, indices, training=False))
         for hook in hooks:
             hook.remove()

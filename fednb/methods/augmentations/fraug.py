@@ -13,7 +13,6 @@ from fednb.methods.messages import Message, add, entries, part
 from fednb.randomness import seeded
 
 ROUNDS = 300  # of the released runs, in which ``growth`` is meant
-ACTIVE = 256  # images on which ``activity`` is measured
 
 
 @dataclass(frozen=True)
@@ -211,7 +210,7 @@ class FRAug(Method):
         if not self.networks:
             return 0.0
         self.begin(client)
-        indices = torch.arange(min(ACTIVE, len(client.site.train)))
+        indices = torch.arange(min(256, len(client.site.train)))
         batch, reading = client.batch(client.site.train, indices, training=False), self.reading(self, client)
         with client.autocast():
             real = client.model.features(batch.images).to(batch.images.dtype)
