@@ -110,8 +110,8 @@ def _chosen(frames: list[DataFrame], count: int, paper: str, federation: str) ->
 
 
 def _rank(row: dict) -> tuple[int, bool, int]:
-    """A tested row first, then one with a number, then one that ran; of these one at which the paper's method is shown to
-    be active, then the one nearest to the paper's setting, then the first."""
+    """Tested rows first, then those with a number, then those that ran; of these one at which the paper's method is
+    shown to be active, then the one nearest to the paper's setting."""
     there = 1 if row["setting"] else 2 + (row["verdict"] == NOT_RUN)
     tested = 0 if row["verdict"] in (*TESTED, AS_PRINTED, OTHERWISE) else there
     return tested, not row.get("activity", nan) >= protocol.rules()["active"], row["deviations"].count("; ")

@@ -80,8 +80,8 @@ class FedRDN(Method):
 
     def activity(self, client: Client) -> float:
         """How far clients' means lie from its own, in its standard deviations: the mean over clients and channels."""
-        known = client.memory(self)
-        return float(((known["mean"] - known["own_mean"]) / known["own_std"]).abs().mean())
+        mean, own_mean, own_std = (client.memory(self)[name] for name in ("mean", "own_mean", "own_std"))
+        return float(((mean - own_mean) / own_std).abs().mean())
 
 
 def refuse_changed(method: Method, methods: list[Method]) -> None:
