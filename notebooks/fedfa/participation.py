@@ -92,6 +92,13 @@ def tested(claims: pandas.DataFrame) -> list[str]:
     ]
 
 
+def place(rows: pandas.DataFrame, run: str) -> str:
+    """Which number a run is among these and the one that they are held against: ``"number 5 of 12"``."""
+    [own] = rows.loc[rows["better"] == run, "ours"]
+    every = [*rows["ours"], 0.0]
+    return f"number {sum(points > own for points in every) + 1} of {len(every)}"
+
+
 def ranked(rows: pandas.DataFrame, run: str) -> str:
     """Runs and their points, the largest first: ``"FedRDN +13.7, FedBN +11.5"``. run: the column that has the runs."""
     rows = rows.sort_values("ours", ascending=False)
