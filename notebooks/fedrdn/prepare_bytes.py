@@ -35,3 +35,12 @@ def mebibytes(sizes: dict[str, int], title: str):
     axes.set(yticklabels=list(sizes), xlim=(1e-5, 20 * max(values)))
     decorate(axes, "MiB, logarithmic", "", title, grid="x")
     return as_written(figure)
+
+
+def received(sent: dict, clients: dict, model: int) -> list[str]:
+    """What all clients and each of them receive before round 1, next to one model, a line for each row."""
+    return [
+        f"{row}: {in_words(each['down'])} to all clients, {in_words(each['down'] / clients[row])} to each (one model: "
+        f"{in_words(model)})"
+        for row, each in sent.items()
+    ]

@@ -43,8 +43,9 @@ def by_its_rule(claims) -> list[str]:
 
 def as_released(printed) -> list[str]:
     """What the released draw gains over FedAvg at the paper's setting, and which draw the printed row agrees with."""
+    base, seeds = fednb.Recipe(**papers.recipe("fedrdn", "paper")), papers.protocol.rules()["seeds"]
     drawn, at_once = (
-        fednb.Recipe(**papers.recipe("fedrdn", "paper")).vary(augmentations=flows, seed=papers.protocol.rules()["seeds"])
+        base.vary(augmentations=flows, seed=seeds)
         for flows in ([["fedrdn"]], [[], [{"name": "fedrdn", "variant": "released"}]])
     )
     found = fednb.Study([*drawn, *at_once], "fedrdn").recorded()
@@ -71,3 +72,14 @@ def improved(results, plain: list[str]) -> list[str]:
     lacking = ", ".join(labels.short(run) for run in plain if run not in {worse for _, worse in pairs})
     rest = f"; {lacking} with FedRDN were not run there" if lacking else ""
     return [f"improved at the paper's setting: {', '.join(gains)} ({len(gains)} of {len(plain)}{rest})"]
+
+
+def agree(off: dict[str, float]) -> list[str]:
+    """``off_print`` in lines, with which draw the printed row agrees with first."""
+    near = min(off, key=off.get) if off else ""
+    draws = "the released draw, not with Eq. 6" if labels.AS_RELEASED in near else "Eq. 6, not with the released draw"
+    lines = [f"the printed row agrees with {draws} (best test round)"] if off else []
+    return [
+        *lines,
+        *(f"{row} differs from the printed sites by {points:.1f} points on average" for row, points in off.items()),
+    ]
