@@ -48,10 +48,19 @@ def test_distrans_is_how_far_the_offset_is_from_its_draw():
 def test_fedfas_is_the_share_that_the_federation_adds():
     assert number({"name": "fedfa", "probability": 0.0}) == 0
     assert number({"name": "fedfa", "variant": "released"}) == pytest.approx(0.5)  # every gamma is 1
-    run = methods.train(RUN | {"augmentations": ["fedfa"]}).run
-    gammas = {name: value.double().numpy() for name, value in run.server.remembered().items() if "gamma" in name}
-    low, high = min(value.min() for value in gammas.values()), max(value.max() for value in gammas.values())
-    assert low < 1 < high and low / 2 < run.activity()["fedfa"] < high / 2
+    run, ratios = methods.train(RUN | {"augmentations": ["fedfa"]}).run, []
+    gammas = {name: value.double().numpy() for name, value in run.server.remembered().items()}
+    for name, client in run.clients.items():
+        with client.at_test(run.server.send(name), run.rounds), torch.no_grad():
+            features = torch.from_numpy(client.site.train.images.numpy() / 255.0)
+            for place, stage in enumerate(client.model.eval().stages, 1):
+                features = getattr(client.model, stage)(features)
+                pixels = features.numpy().reshape(*features.shape[:2], -1)
+                for kind, values in (("mean", pixels.mean(2)), ("std", pixels.std(2))):
+                    spread = values.var(0)
+                    ratios.append((gammas[f"fedfa/{place}/gamma_{kind}"] * spread).sum() / spread.sum())
+    assert run.activity()["fedfa"] == pytest.approx(0.5 * numpy.mean(ratios), rel=1e-6)
+    assert max(ratios) - min(ratios) > 0.01  # not as if every gamma were 1
 
 
 def test_fraugs_is_the_length_of_residuals_against_features():

@@ -345,6 +345,15 @@ def test_the_protocol_holds():
     assert re.findall(r"`(\w+)`", "".join(re.findall(r"^\| `.*?\|", page, re.M))) == list(rules)
 
 
+def test_a_primary_claim_that_is_none_of_the_papers_claims_is_refused(monkeypatch):
+    assert sum(claim["primary"] for paper in PAPERS for claim in papers.claims(paper)) == 6
+    strange = {"federation": "digits", "better": "fedavg+fraug", "worse": "nobody", "place": "Table 2"}
+    told = papers.settings("fraug") | {"primary": [strange]}
+    monkeypatch.setattr(papers, "settings", lambda paper: told)
+    with pytest.raises(RecipeError, match="fraug.toml has a primary claim .*nobody"):
+        papers.claims("fraug")
+
+
 def test_a_precondition_that_its_paper_does_not_print_is_refused():
     pair = {"paper": "fraug", "federation": "pacs", "better": "fedavg", "worse": "nobody", "place": "Table 2"}
     with pytest.raises(RecipeError, match="a precondition of nobody on pacs, which fraug does not print there"):

@@ -58,6 +58,9 @@ def test_of_several_profiles_the_one_that_is_tested_nearest_to_the_paper_counts_
         frame("above", "small", 2.0),
         frame("below", "small", 3.0, "x 1 (paper: 2)"),
     ]
+    at_work = [frame("above", "small", 5.0).assign(activity=number) for number in (0.005, 0.02)]
+    for tested, ours in ((at_work[0], 3.0), (at_work[1], 5.0)):  # one that is shown to be active comes first
+        assert [row["ours"] for row in judging._chosen([*ran, tested], 1, "fedrdn", "pacs")] == [ours]
     nothing, printed = frame("not run", "", numpy.nan), frame("reproduced", "paper", 4.0)
     chosen = judging._chosen([nothing, *ran, printed], 1, "fedrdn", "pacs")
     assert [row["ours"] for row in chosen] == [4.0, 3.0] and chosen[0]["of"] == "fedrdn"

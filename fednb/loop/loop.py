@@ -165,12 +165,12 @@ class Rounds:
         """The first test image of each site that has one, its target and the global model's prediction; ``sites``."""
         return self._gathered("show")
 
-    def activity(self) -> dict[str, float]:
-        return {}  # over a network no client is asked for what no round needs
-
     def masks(self) -> dict[str, Tensor]:
         """How the global model's masks of all test images lie on the true ones (``evaluate.masks``), and ``sites``."""
         return self._gathered("compare")
+
+    def activity(self) -> dict[str, float]:
+        return {}  # over a network no client is asked for what no round needs
 
     def _gathered(self, kind: str) -> dict[str, Tensor]:
         """The entries of all clients' replies in a row, and the number of the site of each."""

@@ -66,7 +66,7 @@ def judged(results, paper: str, claims: list[dict] | None = None, keys: set[str]
     records = {record.key: record for record in results.records}
     for name in dict.fromkeys((rule, papers.own_rule(paper))):
         try:
-            by_rule[name] = _found(results, real, name, tables, claims, paper, name == rule)
+            by_rule[name] = _found(results, real, name, there, tables, claims, paper, name == rule)
         except DataError:  # the runs have no validation images
             if name == rule:
                 raise
@@ -152,10 +152,9 @@ def _over(table, sites: list[str]):
     return rows.groupby(["algorithm", "augmentation"], sort=False, as_index=False)["value"].mean()
 
 
-def _found(results, real, rule: str, tables: list, claims: list[dict], paper: str, spare: bool) -> list[tuple]:
+def _found(results, real, rule: str, printed: list, tables: list, claims: list[dict], paper: str, spare: bool) -> list:
     """Ours for each claim, a primary one by itself, all others of a data set tested together, or why there is none; its
-    pair; and the effect with spare images, where ``spare``. tables: the printed rows of each claim's setting."""
-    printed = [table[table["site"] == claim["site"]] for table, claim in zip(tables, claims, strict=True)]
+    pair; and the effect with spare images, where ``spare``. printed, tables: rows of each claim, and of its setting."""
     if not results.records:
         return [(NOT_RUN, None, {})] * len(claims)
     chosen = {False: wording.all_took_part(selected(real, rule), results), True: selected(real, rule, unseen=True)}
@@ -178,17 +177,11 @@ def _found(results, real, rule: str, tables: list, claims: list[dict], paper: st
         if claim["site"] != "average":
             return NOT_RUN
         sides = [side(label, unseen, run_on, "average", "") for label in both]
-        over = [] if any(rows.empty for rows in sides) else [set(tested(rows).split(", ")) for rows in sides]
-        if not over:
+        if any(rows.empty for rows in sides):
             return NOT_RUN
-        common = over[0] if over[0] == over[1] else set()
-        if (
-            len(common) > 1
-            and common < set(there["sites"].iloc[0].split(", "))
-            and _difference(_over(table, common), claim) > 0
-        ):
-            return Pair(*sides)
-        return OTHER_SITES
+        here, also = (set(tested(rows).split(", ")) for rows in sides)
+        fewer = here == also and 1 < len(here) and here < set(there["sites"].iloc[0].split(", "))
+        return Pair(*sides) if fewer and _difference(_over(table, here), claim) > 0 else OTHER_SITES
 
     measured: list[tuple] = []
     together = defaultdict(list)  # pairs that share spreads and level, with their places

@@ -82,3 +82,10 @@ def means_and_seeds(parts: dict, x: str, y: str, title: str):
     fig.suptitle(title, fontsize=11)
     pyplot.close(fig)
     return fig
+
+
+def highest(rows, x: str, run: str) -> str:
+    """At which value of ``x`` a run of ``averages`` is highest, with all its means, in words."""
+    means = rows[rows["run"] == run].groupby(x)["accuracy"].mean()
+    values = ", ".join(f"{value}: {mean:.1f} %" for value, mean in means.items())
+    return f"{labels.short(run)} is highest at {x.replace('_', ' ')} {means.idxmax()} ({values})"

@@ -92,6 +92,20 @@ def tested(claims: pandas.DataFrame) -> list[str]:
     ]
 
 
+def place(rows: pandas.DataFrame, run: str) -> str:
+    """Which number a run is among these and the one that they are held against: ``"number 5 of 12"``."""
+    [own] = rows.loc[rows["better"] == run, "ours"]
+    every = [*rows["ours"], 0.0]
+    return f"number {sum(points > own for points in every) + 1} of {len(every)}"
+
+
+def places(above: dict, run: str, seeds: list[int]) -> str:
+    """``place`` in each of ``{title: effects}``, in a line."""
+    numbers = [f"{place(table.frame, run)} on {name.partition(',')[0]}" for name, table in above.items()]
+    rests_on = "one seed, no verdict" if len(seeds) == 1 else "a count, no verdict"
+    return f"{labels.short(run)} at unseen clients is {', '.join(numbers)}; {rests_on}"
+
+
 def ranked(rows: pandas.DataFrame, run: str) -> str:
     """Runs and their points, the largest first: ``"FedRDN +13.7, FedBN +11.5"``. run: the column that has the runs."""
     rows = rows.sort_values("ours", ascending=False)

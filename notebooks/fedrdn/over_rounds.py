@@ -36,3 +36,13 @@ def by_local_epochs(chosen, title: str):
     axes.set_xticks(sorted(chosen["local_epochs"].unique()))
     axes.legend(frameon=False, loc="lower right")
     return as_written(figure)
+
+
+def falls(chosen, run: str, few: int, many: int) -> list[str]:
+    """Whether a run's mean falls from few local epochs to many: a line where both were run, and no test."""
+    means = chosen[chosen["run"] == run].groupby("local_epochs")["accuracy"].mean()
+    if not {few, many} <= set(means.index):
+        return []
+    word = "falls" if means[many] < means[few] else "does not fall"
+    values = f"{means[few]:.1f} and {means[many]:.1f} %"
+    return [f"{labels.short(run)} {word} from {few} to {many} local epochs: {values} (not tested)"]

@@ -49,3 +49,20 @@ def steps(table, names: tuple[str, ...]) -> str:
     """The rows of ``report.effects`` by these names: ``"own batch normalisation +9.3 (above), ..."``."""
     rows = zip(names, table.frame["ours"], table.frame["direction"], strict=True)
     return ", ".join(f"{name} {ours:+.1f} ({word})" for name, ours, word in rows)
+
+
+def own_ends(results, runs: list[str]) -> str:
+    """In which round each run's curve is first within two points of its own end."""
+    near = report.first_near(results.frame)
+    rounds = [f"{labels.short(run)} in {near[run]:.0f}" for run in runs]
+    return f"first within two points of its own end, by round: {', '.join(rounds)}"
+
+
+def rates(results) -> str:
+    """The means of the last rounds, the highest first, and whether rates divided by the number of classes are better
+    than undivided ones, which are options of a run."""
+    ends = report.selected(results.frame, "mean_of_last").groupby("run")["accuracy"].mean()
+    said = ", ".join(f"{labels.short(run)} {end:.1f} %" for run, end in ends.sort_values(ascending=False).items())
+    undivided = [run for run in ends.index if "_rate=" in run]
+    best = "Divided" if undivided and ends[undivided].max() < ends["fedavg+fraug"] else "Undivided"
+    return f"Mean of the last rounds: {said}." + f" {best} rates are better here." * bool(undivided)

@@ -172,8 +172,9 @@ class DisTrans(Method):
 
     def activity(self, client: Client) -> float:
         """How far its offset is from the one that it was drawn as, in standard deviations of the latter."""
-        if not (now := client.inbox(self).get("offset", torch.zeros(0))).numel():
+        if self.alpha == 0:
             return 0.0
+        now = client.inbox(self)["offset"]
         draws = generator(client.recipe.seed, 0, "server", f"{self.name} {client.name}")  # line 1
         first = first_offset(now.shape, draws, self.variant).to(now)
         return float((now - first).square().mean().sqrt() / first.std())

@@ -21,8 +21,8 @@ def answers(cosine: list[dict], linear: list[dict]) -> list[str]:
         f"{centre:g}"
         for centre in ends.index.unique("centre")
         if ends[centre, "q"] < 0.9 * ends[centre, "none"]
-        and losses.loc[(centre, "loss")]["lowest shared loss"]
-        < 0.9 * losses.loc[(centre, "none")]["lowest shared loss"]
+        and losses.loc[(centre, "loss"), "lowest shared loss"]
+        < 0.9 * losses.loc[(centre, "none"), "lowest shared loss"]
     ]
     still = paths.xs("none", level="offset").max() < STILL
     lines = [
