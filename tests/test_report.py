@@ -18,6 +18,7 @@ from fednb.errors import RecipeError
 from fednb.papers import protocol
 from fednb.report import claims, comparison, effects, gates, runs_table, scoreboard, sentences, table, wording
 from fednb.report.claims import verdict
+from fednb.report.convergence import late_rise, not_converged
 from fednb.report.deviations import _differing, other_options
 from fednb.report.effects import EFFECT, Effect
 from fednb.report.intervals import Measured, Spread, spreads_of, wilson
@@ -248,6 +249,14 @@ def test_a_shut_gate_is_the_reason_that_is_shown(monkeypatch):
     assert (small["verdict"], small["why"]) == ("above", "")
     assert small["marks"] == at_paper["why"] != "" and (at_paper["verdict"], at_paper["marks"]) == ("not testable", "")
     assert re.match(r"FedAvg has not converged: \+\d", small["marks"])
+    ends = {seed: (100 + more, 110 + more, 16 + more // 8, 30 + more // 4) for seed, more in ((0, 1), (1, 20))}
+    level = [(100, 110, 16, 30)] * 3  # of the last quarters one seed rises by 0.4 points, the other by 8.2
+    unsure = results(*(run("fedavg", [*level, end], seed=seed) for seed, end in ends.items()))
+    [rise] = late_rise(unsure.frame)
+    assert rise > protocol.rules()["level_curve"] and not_converged(unsure.frame) == {}
+    assert not_converged(unsure.frame.query("seed == 1")) == {
+        "fedavg": ALMOST(late_rise(unsure.frame.query("seed == 1")).iloc[0])
+    }
     needed = [{"paper": "fedrdn", "federation": "office_caltech10", "better": "fedavg", "worse": "fedbn"}]
     rules = protocol.rules() | {"precondition": needed}
     monkeypatch.setattr(protocol, "rules", lambda: rules)
