@@ -24,11 +24,18 @@ class Row:
 ROWS = [
     Row("alexnet", (3, 63, 70), least=63, options={"width": 8}),
     Row("alexnet", (3, 63, 70), least=63, options={"width": 8, "normalisation": False}),
+    Row("alexnet", (3, 63, 70), least=63, options={"width": 8, "groups": 2}),
     Row("digits_cnn", (3, 8, 8), least=8, options={"channels": 2, "width": 8}),
+    Row("digits_cnn", (3, 8, 8), least=8, options={"channels": 2, "width": 8, "normalisation": False}),
+    Row("digits_cnn", (3, 8, 8), least=8, options={"channels": 2, "width": 16, "groups": 2}),
     Row("lenet5", (3, 28, 45), least=28),
     Row("mobilenet_v2", (3, 33, 64), least=32),
+    Row("mobilenet_v2", (3, 33, 64), least=32, options={"groups": 2}),
     Row("resnet18", (3, 33, 64), least=32),
+    Row("resnet18", (3, 33, 64), least=32, options={"groups": 2}),
     Row("resnet50", (1, 64, 33), least=32),
     Row("squeezenet1_1", (1, 64, 33), least=32),
     Row("unet", (3, 32, 48), least=16, options={"channels": 2}, pixels=True),
+    Row("unet", (3, 32, 48), least=16, options={"channels": 2, "normalisation": False}, pixels=True),
+    Row("unet", (3, 32, 48), least=16, options={"channels": 2, "groups": 2}, pixels=True),
 ]

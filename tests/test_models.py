@@ -57,6 +57,33 @@ def test_alexnet_without_normalisation_is_torchvisions(training):
     assert torch.equal(found[0], ours(images)) != training
 
 
+@pytest.mark.parametrize("name", ["alexnet", "digits_cnn", "mobilenet_v2", "resnet18", "unet"])
+def test_groups_take_the_place_of_all_batch_normalisation(name):
+    """Layer by layer; an image's logits are then those it has alone, also in training."""
+    [row] = [row for row in ROWS if row.name == name and "groups" in row.options]
+    batch, model = models.build(row.given | {"groups": 0}, row.shape, 5), models.build(row.given, row.shape, 5)
+    kinds = [(type(a), type(b)) for a, b in zip(batch.modules(), model.modules(), strict=True) if type(a) is not type(b)]
+    assert kinds and {pair[1] for pair in kinds} == {nn.GroupNorm}
+    assert not any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in model.modules())
+    if name != "mobilenet_v2":  # it has dropout
+        images = torch.rand(3, *row.shape)
+        torch.testing.assert_close(model.train()(images)[:1], model(images[:1]), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"name": "digits_cnn", "groups": 3}, "64 channels do not make 3 groups"),
+        ({"name": "unet", "groups": -1}, "32 channels do not make -1 groups"),
+        ({"name": "alexnet", "normalisation": False, "groups": 2}, "groups is 2 without normalisation"),
+        ({"name": "resnet18", "pretrained": True, "groups": 2}, "resnet18 was given 2 groups and pretrained"),
+    ],
+)
+def test_groups_that_cannot_be_are_refused(given, said):
+    with pytest.raises(RecipeError, match=said):
+        models.build(given, (3, 64, 64), 5)
+
+
 @each
 def test_features_then_head_is_the_network(row):
     model = models.build(row.given, row.shape, 5).eval()

@@ -1,9 +1,12 @@
 """What torchvision's networks have in common here, and what ResNet-18 and ResNet-50 have."""
 
+from functools import partial
+
 from torch import Tensor, nn
 
 from fednb.errors import RecipeError
 from fednb.models import _pretrained
+from fednb.models._normalisation import group
 from fednb.models._staged import Staged
 
 
@@ -19,7 +22,7 @@ class FromTorchvision(Staged):
     their_head: str
     weights_hash = ""
 
-    def network(self, image_shape: tuple[int, int, int], pretrained: bool) -> nn.Module:
+    def network(self, image_shape: tuple[int, int, int], pretrained: bool, groups: int = 0) -> nn.Module:
         """torchvision's network, pretrained or as its function makes it; RecipeError for images that it cannot see."""
         from torchvision import models
 
@@ -30,7 +33,10 @@ class FromTorchvision(Staged):
             raise RecipeError(
                 f"{self.name} was given images of {channels} channels and pretrained; ImageNet's weights are for 3."
             )
-        network = getattr(models, self.name)()
+        if pretrained and groups:
+            raise RecipeError(f"{self.name} was given {groups} groups and pretrained; ImageNet's weights have none.")
+        layer = {"norm_layer": partial(group, groups)} if groups else {}
+        network = getattr(models, self.name)(**layer)
         if pretrained:
             self.weights_hash = _pretrained.start(network, self.their_head, self.weights)
         return network
@@ -45,6 +51,7 @@ class ResNet(FromTorchvision):
         pretrained: with torchvision's first ImageNet weights (IMAGENET1K_V1), from ``weights/`` of the data folder or
             torch's cache, else fetched. They are for 3 channels and normalised images: add the augmentation
             "normalise".
+        groups: as of ``_normalisation.layer``, without ImageNet's weights; ours.
 
     Reference: He et al., *Deep residual learning for image recognition*, CVPR 2016.
     """
@@ -52,9 +59,9 @@ class ResNet(FromTorchvision):
     stages = ("layer1", "layer2", "layer3", "layer4")
     their_head = "fc."
 
-    def __init__(self, image_shape: tuple[int, int, int], classes: int, pretrained: bool = False):
+    def __init__(self, image_shape: tuple[int, int, int], classes: int, pretrained: bool = False, groups: int = 0):
         super().__init__()
-        network, channels = self.network(image_shape, pretrained), image_shape[0]
+        network, channels = self.network(image_shape, pretrained, groups), image_shape[0]
         if channels != 3:
             network.conv1 = nn.Conv2d(channels, 64, 7, stride=2, padding=3, bias=False)
             nn.init.kaiming_normal_(network.conv1.weight, mode="fan_out", nonlinearity="relu")  # as torchvision does

@@ -1,26 +1,26 @@
 """AlexNet, with batch normalisation or without."""
 
+from collections.abc import Callable
 from functools import partial
 
 from torch import nn
 
 from fednb.errors import RecipeError
+from fednb.models import _normalisation
 from fednb.models._bf16_layers import AveragePool, Convolution, Linear, StridedConvolution
 from fednb.models._staged import Staged
 
 
-def _convolution(
-    before: int, after: int, *, normalisation: bool = True, pool: bool = False, **geometry
-) -> nn.Sequential:
+def _convolution(before: int, after: int, *, normalised: Callable, pool: bool = False, **geometry) -> nn.Sequential:
     layers = [(StridedConvolution if "stride" in geometry else Convolution)(before, after, **geometry)]
-    layers += [nn.BatchNorm2d(after)] if normalisation else []
+    layers += normalised(after)
     # The largest of some values, or 0, is the same in both orders; this one has fewer values for the ReLU.
     return nn.Sequential(*layers, *([nn.MaxPool2d(3, 2)] if pool else []), nn.ReLU())
 
 
-def _connected(before: int, after: int, normalisation: bool) -> list[nn.Module]:
-    layer = Linear(before, after)
-    return [layer, nn.BatchNorm1d(after), nn.ReLU()] if normalisation else [nn.Dropout(), layer, nn.ReLU()]
+def _connected(before: int, after: int, normalised: Callable) -> list[nn.Module]:
+    layer, norm = Linear(before, after), normalised(after, batch=nn.BatchNorm1d)
+    return [layer, *norm, nn.ReLU()] if norm else [nn.Dropout(), layer, nn.ReLU()]
 
 
 class AlexNet(Staged):
@@ -34,6 +34,7 @@ class AlexNet(Staged):
         normalisation: True has batch normalisation after all layers but the last, and no dropout. False has none, and
             dropout of 0.5 before the first two fully connected layers: torchvision's AlexNet, which DisTrans' released
             code takes (57,044,810 parameters with 10 classes), from random weights.
+        groups: as of ``_normalisation.layer``; ours.
 
     Reference: FedFA, Table 10; FedRDN, Sec. 4.1 names AlexNet only, its width is that of the released code.
     """
@@ -41,17 +42,25 @@ class AlexNet(Staged):
     stages = ("stage1", "stage2", "stage3", "stage4", "stage5")
     stage_channels = (64, 192, 384, 256, 256)
 
-    def __init__(self, image_shape: tuple[int, int, int], classes: int, width: int = 4096, normalisation: bool = True):
+    def __init__(
+        self,
+        image_shape: tuple[int, int, int],
+        classes: int,
+        width: int = 4096,
+        normalisation: bool = True,
+        groups: int = 0,
+    ):
         super().__init__()
         channels, height, size = image_shape
         if min(height, size) < 63:
             raise RecipeError(f"alexnet was given images of {height} x {size}; its pools need at least 63 x 63.")
-        convolution = partial(_convolution, normalisation=normalisation)
+        normalised = partial(_normalisation.layer, normalisation=normalisation, groups=groups)
+        convolution = partial(_convolution, normalised=normalised)
         self.stage1 = convolution(channels, 64, pool=True, kernel_size=11, stride=4, padding=2)
         self.stage2 = convolution(64, 192, pool=True, kernel_size=5, padding=2)
         self.stage3 = convolution(192, 384, kernel_size=3, padding=1)
         self.stage4 = convolution(384, 256, kernel_size=3, padding=1)
         self.stage5 = convolution(256, 256, pool=True, kernel_size=3, padding=1)
-        hidden = [*_connected(256 * 6 * 6, width, normalisation), *_connected(width, width, normalisation)]
+        hidden = [*_connected(256 * 6 * 6, width, normalised), *_connected(width, width, normalised)]
         self.hidden = nn.Sequential(AveragePool(6), nn.Flatten(), *hidden)
         self.head = nn.Linear(width, classes)

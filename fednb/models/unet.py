@@ -1,9 +1,13 @@
 """U-Net, the network of FedFA's and FedRDN's ProstateMRI: a class for every pixel."""
 
+from collections.abc import Callable
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 
 from fednb.errors import RecipeError
+from fednb.models import _normalisation
 
 
 class UNet(nn.Module):
@@ -18,6 +22,7 @@ class UNet(nn.Module):
         classes: number of classes, background included.
         channels: of the first encoder; each next one has twice as many. 32 in Table 14: 7,763,074 parameters with
             3 channels in and 2 classes (29.6 MB).
+        normalisation, groups: as of ``_normalisation.layer``; group normalisation, or none, is ours.
 
     Reference: FedFA, Tables 14 and 15, which leave out the transposed convolutions and the concatenations: from the
     released code, as are padded convolutions without bias and the order (up-sampled maps first, skip second).
@@ -25,20 +30,28 @@ class UNet(nn.Module):
 
     stages = ("pool1", "pool2", "pool3", "pool4", "bottleneck")
 
-    def __init__(self, image_shape: tuple[int, int, int], classes: int, channels: int = 32):
+    def __init__(
+        self,
+        image_shape: tuple[int, int, int],
+        classes: int,
+        channels: int = 32,
+        normalisation: bool = True,
+        groups: int = 0,
+    ):
         super().__init__()
         channels_in, height, width = image_shape
         if height % 16 or width % 16:
             raise RecipeError(f"unet was given images of {height} x {width}; both must be divisible by 16.")
+        block = partial(_block, normalised=partial(_normalisation.layer, normalisation=normalisation, groups=groups))
         self.stage_channels = tuple(channels * 2**stage for stage in range(5))
         before = (channels_in, *self.stage_channels)
         for level in range(1, 5):
-            setattr(self, f"encoder{level}", _block(before[level - 1], before[level]))
+            setattr(self, f"encoder{level}", block(before[level - 1], before[level]))
             setattr(self, f"pool{level}", nn.Sequential(nn.MaxPool2d(2)))
-        self.bottleneck = _block(before[4], before[5])
+        self.bottleneck = block(before[4], before[5])
         for level in range(4, 0, -1):
             setattr(self, f"up{level}", nn.ConvTranspose2d(before[level + 1], before[level], 2, stride=2))
-            setattr(self, f"decoder{level}", _block(2 * before[level], before[level]))
+            setattr(self, f"decoder{level}", block(2 * before[level], before[level]))
         self.head = nn.Conv2d(channels, classes, 1)
 
     def features(self, images: Tensor) -> Tensor:
@@ -58,9 +71,9 @@ class UNet(nn.Module):
         return self.head(self.features(images))
 
 
-def _block(channels_in: int, channels_out: int) -> nn.Sequential:
+def _block(channels_in: int, channels_out: int, normalised: Callable) -> nn.Sequential:
     layers = []
     for before in (channels_in, channels_out):  # Table 15
-        convolution = nn.Conv2d(before, channels_out, 3, padding=1, bias=False)
-        layers += [convolution, nn.BatchNorm2d(channels_out), nn.ReLU()]
+        norm = normalised(channels_out)
+        layers += [nn.Conv2d(before, channels_out, 3, padding=1, bias=not norm), *norm, nn.ReLU()]
     return nn.Sequential(*layers)

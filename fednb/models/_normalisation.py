@@ -1,0 +1,27 @@
+"""The layer that normalises what a convolution or a dense layer gives: over the batch, over groups of channels, or none."""
+
+from torch import nn
+
+from fednb.errors import RecipeError
+
+
+def layer(channels: int, normalisation: bool, groups: int, batch: type[nn.Module] = nn.BatchNorm2d) -> list[nn.Module]:
+    """One layer, or none without normalisation.
+
+    groups: 0 for batch normalisation; else group normalisation (Wu and He, ECCV 2018) over so many groups of channels,
+        as Hsieh et al. take it in federated learning (ICML 2020, Sec. 5); two in most released code. batch: the kind of
+        batch normalisation.
+
+    Raises RecipeError where the groups do not divide the channels, or are given without normalisation.
+    """
+    if not normalisation:
+        if groups:
+            raise RecipeError(f"groups is {groups} without normalisation; leave it at 0, or normalisation at true.")
+        return []
+    return [group(groups, channels) if groups else batch(channels)]
+
+
+def group(groups: int, channels: int) -> nn.GroupNorm:
+    if groups < 0 or channels % groups:
+        raise RecipeError(f"{channels} channels do not make {groups} groups; expected a number that divides them.")
+    return nn.GroupNorm(groups, channels)
