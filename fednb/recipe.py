@@ -61,7 +61,6 @@ class Recipe:
         evaluation: more than scores. After the last round "cross_site" (each local model on every site's test images),
             "features" (of the global model, of all test images), "examples" (what it predicts for each site's first
             test image), "masks" (how its masks of test images lie on the true ones: ``fednb.report.readings``),
-            "own_statistics" (its scores with batch normalisation's statistics of each site's own training images),
             "server" (what methods keep there); in each of the last ten "spare" (scores of a second test set, the sites'
             spare images).
 
@@ -90,9 +89,7 @@ class Recipe:
     precision: str = _one_of("fp32", "bf16", "fp64")
     seed: int = _number(0, lambda value: True, "a whole number")
     unseen: tuple[str, ...] = ()
-    evaluation: tuple[str, ...] = _some_of(
-        "cross_site", "examples", "features", "masks", "own_statistics", "server", "spare"
-    )
+    evaluation: tuple[str, ...] = _some_of("cross_site", "examples", "features", "masks", "server", "spare")
 
     def __new__(cls, *positional, **settings):
         known = [each.name for each in fields(cls)]

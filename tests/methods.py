@@ -324,6 +324,7 @@ AUGMENTATIONS = [
     augmentation("mixup", {"alpha": 0}),
     augmentation("moex", {"probability": 0}, ({"probability": 0.25}, {"probability": 0.5, "share": 0.5})),
     augmentation("normalise", {"mean": (0, 0, 0), "std": (1, 1, 1)}),
+    augmentation("own_statistics", None, untouched_images=True),
 ]
 
 

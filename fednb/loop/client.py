@@ -29,7 +29,7 @@ class Client:
     The network is a scratch pad that all clients of a process share: every message is loaded into it before use. What
     the client keeps between rounds is in ``memories``: dictionaries of named tensors, by the method's name. Its part in
     a run are calls that take a message and the round and give a message: ``offer`` and ``learn`` once before round 1,
-    then ``work`` and ``test``; ``visit``, ``measure``, ``represent``, ``show``, ``compare`` where a recipe asks, and
+    then ``work`` and ``test``; ``visit``, ``represent``, ``show``, ``compare`` where a recipe asks, and
     ``act`` in the end.
 
     task: what is asked of its images, loss and scores; classes: how many. model: its network, with ``features``,
@@ -137,12 +137,6 @@ class Client:
             seen = evaluate.scores(self, self.site.test)
         self._forget()
         return {"test": seen}
-
-    def measure(self, message: Message, round: int) -> Message:
-        """As ``test``, of the test images, with running statistics of this site's own training images."""
-        with self.at_test(message, round):
-            measured(self, state_of(self.model))
-            return {"test": evaluate.scores(self, self.site.test)}
 
     def act(self, message: Message, round: int) -> Message:
         """What shows each method at work (``Method.activity``), float64 by its name, where it has such a number."""

@@ -77,15 +77,10 @@ class Rounds:
 
         Returns a dictionary for the record: ``loss`` by client (those that took part), ``validation`` and ``test`` (the
         sum of the images' scores, one number per client, in the order of the sites: of a classification the images
-        classified correctly), ``up`` and ``down`` (bytes by name over all clients), and ``cross_site`` and
-        ``own_statistics`` in the last round where they are asked for.
+        classified correctly), ``up`` and ``down`` (bytes by name over all clients), and ``cross_site`` in the last
+        round where it is asked for.
         """
-        values = self.train_round()
-        asked = {}
-        if self.rounds == self.recipe.rounds and "own_statistics" in self.recipe.evaluation:
-            replies = self.exchange("measure", self.rounds, self._to_all())
-            asked = {"own_statistics": [evaluate.total(reply["test"]) for _, reply in replies]}
-        return values | self.evaluate() | asked
+        return self.train_round() | self.evaluate()
 
     def train_round(self) -> dict:
         """All of a round but the evaluation."""

@@ -22,8 +22,8 @@ class Record:
     prepare: bytes ``up`` and ``down`` by name, over all clients, once before round 1.
     rounds: for each round ``loss`` by client, images classified correctly (or the sum of their Dice coefficients) on
     ``validation`` and ``test`` for each client, bytes ``up`` and ``down`` by name; in the last, where asked for,
-    ``cross_site`` (source -> one number per target) and ``own_statistics`` (as ``test``); over a network ``absent``:
-    those that did not answer, who took no part or have the scores of their last test.
+    ``cross_site`` (source -> one number per target); over a network ``absent``: those that did not
+    answer, who took no part or have the scores of their last test.
     fingerprint: of the federation. notes: what its reader must know. origin: see ``provenance.origin``, and what
     carried the messages. behaviours: the hashes of what it used (see ``fednb.records.staleness``).
     activity: of each method that has one the number that shows it at work (``fednb.methods.Method.activity``); none

@@ -112,4 +112,4 @@ def _in_words(name: str, option: str) -> str:
 def short(run: str) -> str:
     """As ``pretty``, without FedAvg where a method follows it: ``"FedFA (stages {1})"``, but ``"FedAvg + norm."``"""
     rest = run.removeprefix("fedavg+")
-    return pretty(run if rest.startswith(("normalise", "image_noise")) else rest)
+    return pretty(run if rest.startswith(("normalise", "image_noise", "own_statistics")) else rest)

@@ -17,7 +17,7 @@ FIRST = (  # ten to a line, for the ten colours after black: no paper's table ha
     *("single", "all", "fedbabu", "partialfed", "fedavgm", "fedproto", "fedrdn_v", "mixup", "harmofl", "fednova"),
     *("fedfa_r", "advprop", "fedaws", "moon", "pfedhn", "fedrobust", "pfedhn_pc", "pfedme", "pfedavg", "faug"),
     *("fedreg", "embedding_noise", "manifold_mixup", "image_noise", "mixstyle", "moex", "fedfa_c", "fedfa_direct"),
-    "additional_embeddings",
+    *("additional_embeddings", "own_statistics"),
 )
 LINES = ("-", ":", "-.", "--", (0, (5, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "*", "v", "P", "X", "<", "p")  # 45 methods are told apart in grey; a diamond is the paper's

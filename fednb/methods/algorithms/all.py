@@ -28,13 +28,12 @@ class All(Method):
     pools = True
 
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
-        asked = [name for name in ("cross_site", "own_statistics") if name in recipe.evaluation]
         exchanging = [m.name for m in methods if any(overrides(m, hook) for hook in EXCHANGING)]
         for found, what in (
             (recipe.unseen, f"unseen sites ({', '.join(recipe.unseen)})"),
             (recipe.participation < 1, f"participation {recipe.participation}"),
             (recipe.buffers == "local", 'buffers "local"'),
-            (asked, f"the evaluation {' and '.join(asked)}, which compares clients"),
+            ("cross_site" in recipe.evaluation, "the evaluation cross_site, which compares clients"),
             (exchanging, f"{' and '.join(exchanging)}, by which clients exchange or keep something"),
         ):
             if found:
