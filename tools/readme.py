@@ -105,11 +105,11 @@ def headline(claims: DataFrame) -> str:
 
 
 def judged(claims: DataFrame) -> str:
-    """The primary claims, each at the setting nearest to the paper's; then one sentence on all."""
+    """The primary claims, at the paper's setting and at a smaller one; then one sentence on all."""
     rows = ["| primary claim | printed | ours (95 %) | verdict |", "|---" * 4 + "|"]
     primary = claims[claims["primary"].astype(bool)]
-    nearest = primary.assign(far=primary["setting"] != PRINTED).sort_values(["of", "far"], kind="stable")
-    for row in nearest.drop_duplicates(["of", "effect"]).itertuples():
+    nearest = primary.assign(far=primary["setting"] != PRINTED).sort_values(["of", "effect", "far"], kind="stable")
+    for row in nearest.itertuples():
         ours = f"{signed(row.ours)} ({signed(row.low)} to {signed(row.high)})" if row.ours == row.ours else ""
         at = {PRINTED: "at the paper's setting", SMALL: "at a smaller setting"}.get(row.setting, "")
         why = f": {row.why or row.marks}" if row.why or row.marks else ""
@@ -126,6 +126,13 @@ def judged(claims: DataFrame) -> str:
         "says nothing of what the paper found. Most others were not run for lack of data."
     )
     return "\n".join([*rows, "", sentence])
+
+
+def batch_norm(_) -> str:
+    """The answer of ``together/batch_norm``, from its outputs."""
+    [notebook] = [each for each in notebooks.select() if each.name == "together/batch_norm"]
+    link = "[batch_norm](notebooks/together/batch_norm.ipynb)"
+    return f"**Is it the method, or batch normalisation?** {gallery.outcome_of(notebook)} ({link})."
 
 
 def _counted(verdicts) -> str:
@@ -158,7 +165,7 @@ def some_methods(_) -> str:
 
 # Of each page its generated parts, each of which gets the claims.
 PAGES = {
-    "README.md": {"headline": headline, "scoreboard": judged},
+    "README.md": {"headline": headline, "batch_norm": batch_norm, "scoreboard": judged},
     "docs/methods.md": {"methods": some_methods},
 }
 

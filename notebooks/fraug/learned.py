@@ -2,7 +2,6 @@
 
 from fednb import report
 from fednb.report import labels
-from fednb.report.wording import number
 
 
 def learned(results):
@@ -15,17 +14,3 @@ def learned(results):
     table = at.pivot_table(["accuracy", "loss"], "run", "round", sort=False)
     table = table.rename(labels.pretty).rename_axis(None).rename_axis([None, "round"], axis="columns")
     return table.round({column: 1 if "accuracy" in column else 2 for column in table})
-
-
-def own_statistics(results) -> str:
-    """What running statistics of each site's own images give FedAvg in the last round, which cost no training."""
-    averages = {}
-    for kind in ("test", "own_statistics"):
-        shares = [
-            [n / all_ for n, all_ in zip(r.rounds[-1][kind], r.images["test"], strict=True)] for r in results.records
-        ]
-        averages[kind] = 100 * sum(map(sum, shares)) / sum(map(len, shares)) if shares else float("nan")
-    told = [number(average) for average in averages.values()]
-    return (
-        f"FedAvg with each site's own running statistics: {told[1]} %, with averaged ones {told[0]}, in the last round"
-    )

@@ -1,40 +1,32 @@
-"""A network's last weights, tested with the averaged running statistics and with each site's own."""
+"""The same weights, tested with the averaged running statistics and with each site's own."""
 
 from pandas import DataFrame
 
+from fednb import report
+from fednb.papers import protocol
 from fednb.report import labels
 from fednb.report.plots._axes import as_written, decorate, new_figure
 from fednb.report.style import style
-from fednb.report.wording import number, signed
 
-AVERAGED, OWN = "averaged", "each site's own"
-KINDS = {"test": AVERAGED, "own_statistics": OWN}
+OWN = "own_statistics"
+KINDS = ("averaged", "each site's own")
+
+
+def without(recipe):
+    """The same recipe with averaged statistics."""
+    return recipe.with_(augmentations=[each for each in recipe.full["augmentations"] if each["name"] != OWN])
 
 
 def by_site(results) -> DataFrame:
-    """Test accuracy in per cent of runs with ``evaluation=["own_statistics"]``, mean over seeds: a row for each run and
-    kind of statistics, a column for the average and for each site."""
-    rows = []
-    for recipe, record in results.found.items():
-        for kind, statistics in KINDS.items() if record else ():
-            counts = zip(record.clients, record.rounds[-1][kind], record.images["test"], strict=True)
-            accuracy = {client: 100 * right / images for client, right, images in counts}
-            rows.append({"run": recipe.label, "statistics": statistics} | accuracy)
-    found = DataFrame(rows).groupby(["run", "statistics"], sort=False).mean()
+    """Test accuracy in per cent, mean over seeds: a row for each run and kind of statistics, a column for the average
+    and for each site."""
+    scores = report.selected(results.frame, protocol.rules()["selection"])
+    plain = {recipe.label: without(recipe).label for recipe in results.found}
+    kinds = scores["run"].map(lambda run: KINDS[plain[run] != run])
+    scores = scores.assign(run=scores["run"].map(plain), statistics=kinds)
+    found = scores.pivot_table("accuracy", ["run", "statistics"], "client", sort=False)
     found.insert(0, "average", found.mean(axis=1))
     return found
-
-
-def sentences(results) -> list[str]:
-    """What own statistics give each run, on average."""
-    average, lines = by_site(results)["average"], []
-    for run in average.index.unique("run"):
-        averaged, own = (average[run, kind] for kind in KINDS.values())
-        lines.append(
-            f"{labels.short(run)}: own statistics give {number(own)} % where it has {number(averaged)} "
-            f"({signed(own - averaged)} points)"
-        )
-    return lines
 
 
 def figure(results, title: str):
@@ -42,18 +34,18 @@ def figure(results, title: str):
     found = by_site(results)
     runs, sites = found.index.unique("run"), [*found.columns]
     figure, every = new_figure(len(runs), width=4.2 * max(2, len(runs)), height=3, columns=len(runs))
-    for number_, (axes, run) in enumerate(zip(every, runs, strict=True)):
+    for number, (axes, run) in enumerate(zip(every, runs, strict=True)):
         color = style(run)["color"]
-        averaged, own = (found.loc[(run, kind)] for kind in KINDS.values())
+        averaged, own = (found.loc[(run, kind)] for kind in KINDS)
         axes.hlines(range(len(sites)), averaged, own, color=color, linewidth=2)
         axes.plot(
-            averaged, range(len(sites)), "o", color=color, markerfacecolor="white", label=f"{AVERAGED} statistics"
+            averaged, range(len(sites)), "o", color=color, markerfacecolor="white", label=f"{KINDS[0]} statistics"
         )
-        axes.plot(own, range(len(sites)), "o", color=color, label=OWN)
+        axes.plot(own, range(len(sites)), "o", color=color, label=KINDS[1])
         decorate(axes, "test accuracy (%)", "", labels.short(run), grid="both")
         axes.set_yticks(range(len(sites)), [labels.site(site) for site in sites])
         axes.set(ylim=(len(sites) - 0.5, -0.5), xlim=(0, 101))
-        if not number_:
+        if not number:
             axes.legend(frameon=False, fontsize=8, loc="center left")
     figure.suptitle(title, fontsize=11)
     return as_written(figure)
