@@ -25,7 +25,7 @@ myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
 autosummary_generate = True
 autodoc_member_order = "bysource"
-autodoc_mock_imports = ["flwr", "ray"]
+autodoc_mock_imports = ["flwr"]
 autodoc_default_options = {"members": True, "show-inheritance": True, "ignore-module-all": True}
 python_maximum_signature_line_length = 80
 

@@ -65,13 +65,11 @@ class Study:
         self.store = store or default_store()
         self.other = other
 
-    def run(self, data: str | None = None, device: str = "cpu", jobs: int = 1, engine: str | None = None) -> Results:
+    def run(self, data: str | None = None, device: str = "cpu", jobs: int = 1) -> Results:
         """Finds what is recorded, trains what is missing, and returns all of it; RunError where that is nothing.
 
         data: the folder of the data sets; ``FEDNB_DATA`` or ``./data`` unless given. jobs: processes side by side.
-        engine: ``"ray"``, the cluster that ``RAY_ADDRESS`` names or one on this machine; its machines share the store's
-        and the data's folders with this one, and ``device`` is cpu or cuda. What fails, or is missing while
-        ``FEDNB_TRAIN=0`` forbids training, is named in ``Results.notes``."""
+        What fails, or is missing while ``FEDNB_TRAIN=0`` forbids training, is named in ``Results.notes``."""
         if type(jobs) is not int or jobs < 1:
             raise RunError(f"jobs is {jobs!r}; expected a whole number of at least 1.")
         data, results, failed = data or None, self.recorded(), {}
@@ -80,12 +78,12 @@ class Study:
             failed = {recipe: lack for recipe, lack in lacking.items() if lack}
             if instead := self.instead(set(failed)):
                 lack = next(iter(failed.values())).replace(f"{datasets.data_root(data).absolute()}{os.sep}", "")
-                return instead.run(data, device, jobs, engine).with_notes(lack)  # which speaks of no machine
+                return instead.run(data, device, jobs).with_notes(lack)  # which speaks of no machine
             trainable = [recipe for recipe in lacking if recipe not in failed]
             if os.environ.get("FEDNB_TRAIN") == "0":
                 failed = dict.fromkeys(results.missing, "not recorded yet, and FEDNB_TRAIN=0 forbids training.")
             elif trainable:
-                ended = train(trainable, self.store, jobs, device, data, None, self.federation, engine)
+                ended = train(trainable, self.store, jobs, device, data, None, self.federation)
                 failed |= {recipe: error for recipe, error in ended.items() if error}
                 results = self.recorded()
         if not results.records:

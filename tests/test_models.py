@@ -62,8 +62,8 @@ def test_groups_take_the_place_of_all_batch_normalisation(name):
     """Layer by layer; an image's logits are then those it has alone, also in training."""
     [row] = [row for row in ROWS if row.name == name and "groups" in row.options]
     batch, model = models.build(row.given | {"groups": 0}, row.shape, 5), models.build(row.given, row.shape, 5)
-    kinds = [(type(a), type(b)) for a, b in zip(batch.modules(), model.modules(), strict=True) if type(a) is not type(b)]
-    assert kinds and {pair[1] for pair in kinds} == {nn.GroupNorm}
+    pairs = zip(batch.modules(), model.modules(), strict=True)
+    assert {type(other) for layer, other in pairs if type(layer) is not type(other)} == {nn.GroupNorm}
     assert not any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in model.modules())
     if name != "mobilenet_v2":  # it has dropout
         images = torch.rand(3, *row.shape)

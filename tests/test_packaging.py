@@ -37,7 +37,7 @@ def test_each_dependency_is_pinned_inside_its_range():
 
 def test_pythons_and_extras_are_the_same_everywhere():
     texts = {name: (ROOT / name).read_text() for name in ("Makefile", "environment.yml", "README.md", "CITATION.cff")}
-    extras = ",".join(extra for extra in EXTRAS if extra not in ("flower", "ray"))
+    extras = ",".join(extra for extra in EXTRAS if extra != "flower")
     assert f'-c constraints.txt -e ".[{extras}]"' in texts["Makefile"]
     assert f"- -c constraints.txt\n      - -e .[{extras}]\n" in texts["environment.yml"]
     first, last = VERSIONS[0], VERSIONS[-1]

@@ -1,10 +1,10 @@
 """Work on many items, side by side in processes that share the cores of this machine.
 
-Every way, also ``fednb.loop.cluster``, takes ``work``, ``items`` and ``tell`` and gives ``{item: None or what went
-wrong}``: ``work(item, tell)`` does one item and calls ``tell(what)`` whenever there is something to tell; ``tell(item,
-what)`` is called in this process, in the order in which the item told it. Work, item (no two alike) and what can be
-pickled. An item that fails, or is lost with its process or machine, stops no other: ``concurrent.futures``, loky, mpire
-and ``multiprocessing.Pool`` lose all, or hang, when a process is killed.
+It takes ``work``, ``items`` and ``tell`` and gives ``{item: None or what went wrong}``: ``work(item, tell)`` does one
+item and calls ``tell(what)`` whenever there is something to tell; ``tell(item, what)`` is called in this process, in
+the order in which the item told it. Work, item (no two alike) and what can be pickled. An item that fails, or is lost
+with its process, stops no other: ``concurrent.futures``, loky, mpire and ``multiprocessing.Pool`` lose all, or hang,
+when a process is killed.
 """
 
 import multiprocessing

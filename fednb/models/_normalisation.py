@@ -1,4 +1,4 @@
-"""The layer that normalises what a convolution or a dense layer gives: over the batch, over groups of channels, or none."""
+"""The layer that normalises what another gives: over the batch, over groups of channels, or none."""
 
 from torch import nn
 

@@ -8,20 +8,19 @@ from multiprocessing import active_children, parent_process
 
 _heard = 0  # the signal, or 0
 _before = None  # the processes that ran before anybody watched; None where nobody watches
-_at_once = False
 
 
 @contextmanager
-def watched(at_once: bool = False):
-    """Inside, a signal is kept until who trains asks for it, or the outermost of these ends; ``at_once`` it takes its
-    effect. In another thread than the main one this does nothing."""
-    global _heard, _before, _at_once
+def watched():
+    """Inside, a signal is kept until who trains asks for it, or the outermost of these ends. In another thread than the
+    main one this does nothing."""
+    global _heard, _before
     if _before is not None or threading.current_thread() is not threading.main_thread():
         yield
         return
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     handlers = {number: old for number, old in handlers.items() if old not in (None, signal.SIG_IGN)}
-    _heard, _before, _at_once = 0, set(active_children()), at_once
+    _heard, _before = 0, set(active_children())
     try:
         for number in handlers:
             signal.signal(number, _hear)
@@ -30,7 +29,7 @@ def watched(at_once: bool = False):
     finally:
         for number, old in handlers.items():
             signal.signal(number, old)
-        _heard, _before, _at_once = 0, None, False
+        _heard, _before = 0, None
 
 
 def requested() -> bool:
@@ -63,6 +62,4 @@ def _hear(number: int, _) -> None:
         if parent_process() is None:
             words = "stopping after this round, with a checkpoint; Ctrl-C again stops at once"
             print(words, file=sys.stderr, flush=True)
-        if _at_once:
-            end_if_requested()
     pass_on()

@@ -1,4 +1,4 @@
-"""Trains many recipes: in turn or side by side, here, on a cluster, and in whatever else works on the same store."""
+"""Trains many recipes: in turn or side by side, here and in whatever else works on the same store."""
 
 import sys
 from contextlib import contextmanager
@@ -6,9 +6,9 @@ from copy import copy
 from functools import partial
 from pathlib import Path
 
-from fednb.errors import HeldError, RunError, nearest, reason
+from fednb.errors import HeldError, reason
 from fednb.federation import Federation
-from fednb.loop import cluster, parallel
+from fednb.loop import parallel
 from fednb.recipe import Recipe
 from fednb.records import signals
 from fednb.records.store import Store
@@ -25,21 +25,14 @@ def train(
     root: str | Path | None = None,
     progress: Progress | None = None,
     federation: Federation | None = None,
-    engine: str | None = None,
 ) -> dict[Recipe, str | None]:
     """Trains each recipe once, here or in ``jobs`` processes that share the cores; for each None or what went wrong.
 
     Runs that another process trains come last. progress: hears of each round, in the place of a bar. federation: of
-    recipes whose images are in memory. engine: ``"ray"``, which trains on other machines; these find the store and the
-    data under the same paths. RunError where it is not there."""
-    if engine and recipes:
-        from fednb.datasets import data_root
-
-        check(engine, device)
-        root = data_root(root).absolute()
+    recipes whose images are in memory."""
     ended: dict[Recipe, str | None] = dict.fromkeys(recipes)
     rest, held = list(ended), []
-    with signals.watched(at_once=bool(engine)), _bar(rest) as shown:
+    with signals.watched(), _bar(rest) as shown:
 
         def hear(recipe: Recipe, what: int | str | None) -> None:
             signals.pass_on()
@@ -52,21 +45,9 @@ def train(
 
         for wait in (False, True):
             work = partial(_train, store, device, root, federation, wait)
-            if engine and rest:
-                ended |= cluster.on_ray(work, rest, hear, jobs, device, store.locks)
-            else:
-                ended |= _here(work, rest, hear, jobs, store)
+            ended |= _here(work, rest, hear, jobs, store)
             rest, held = held, []
     return ended
-
-
-def check(engine: str, device: str) -> None:
-    """Raises RunError for an engine that is unknown, not installed or reaches nobody, and for a GPU by its number."""
-    if engine not in cluster.ENGINES:
-        raise RunError(f'no engine "{engine}": {nearest(engine, cluster.ENGINES)}')
-    if device not in ("cpu", "cuda"):
-        raise RunError(f'device "{device}": an engine chooses the GPU of each run; expected cpu or cuda.')
-    cluster.check()
 
 
 def _here(work, recipes: list[Recipe], hear, jobs: int, store: Store) -> dict[Recipe, str | None]:

@@ -115,8 +115,8 @@ def older(rows) -> bool:
 def setting(results) -> str:
     """What decided the recorded runs, in words; methods and seeds are left out, and unseen sites where none is."""
     told = {}
-    for record in results.records:
-        for name, value in record.recipe.items():
+    for recipe, record in results.found.items():
+        for name, value in (record.recipe | {"model": recipe.short["model"]} if record else {}).items():
             if name not in METHODS_AND_SEEDS:
                 value = switched_on(value) if name == "federation" else value
                 told.setdefault(name, {})[as_text(value, name)] = None

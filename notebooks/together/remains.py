@@ -22,8 +22,8 @@ def panels(effects, grouped) -> dict:
 
 
 def remains(effects, methods: list[str]) -> list[str]:
-    """What own statistics give FedAvg and what methods add to that, in one line; then each method's gain over FedAvg and
-    what remains of it. With the intervals that decide."""
+    """What own statistics give FedAvg and what methods add to that, in one line; then each method's gain over FedAvg,
+    and what remains of it."""
     rows = {(row["better"], row["worse"]): row for row in effects.frame.to_dict("records")}
 
     def points(better: str, worse: str) -> str:
@@ -33,7 +33,10 @@ def remains(effects, methods: list[str]) -> list[str]:
     left = {run: points(run + OWN, "fedavg" + OWN) for run in methods}
     adds = ", ".join(f"{labels.short(run)} {said}" for run, said in left.items())
     return [
-        f"own running statistics, which need no training, give FedAvg {points('fedavg' + OWN, 'fedavg')} points; to that "
-        f"add {adds}",
-        *(f"{labels.short(run)} over FedAvg {points(run, 'fedavg')}, of which {left[run]} remain" for run in methods),
+        f"own running statistics, which need no training, give FedAvg {points('fedavg' + OWN, 'fedavg')} points; "
+        f"to that add {adds}",
+        *(
+            f"{labels.short(run)} over FedAvg {points(run, 'fedavg')}; with own statistics on both sides {left[run]}"
+            for run in methods
+        ),
     ]
