@@ -288,8 +288,10 @@ def _about(recipe: Recipe) -> dict:
 
 def _setting(record: Record) -> str:
     """What a record has in common with others that differ in methods, seeds and unseen sites."""
-    federation = sorted(registry.complete("datasets", record.recipe["federation"]).items())
-    settings = record.recipe | {"federation": federation}
+    rooms = {"federation": "datasets", "model": "models"}
+    settings = record.recipe | {
+        name: sorted(registry.complete(room, record.recipe[name]).items()) for name, room in rooms.items()
+    }
     return repr(sorted((name, repr(value)) for name, value in settings.items() if name not in _OF_RUNS))
 
 

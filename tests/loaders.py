@@ -398,6 +398,7 @@ ROWS = [
         image="rxrx1_v1.0/images/RPE-02/Plate1/B03_s2.png",
         file="rxrx1_v1.0/metadata.csv",
     ),
+    Row("shift_dial", variants=({"factor": "blur", "level": 3}, {})),
     Row("shifted_digits", variants=({}, {"size": 40})),
     Row("shifted_strokes"),
 ]

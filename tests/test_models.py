@@ -75,7 +75,6 @@ def test_groups_take_the_place_of_all_batch_normalisation(name):
     [
         ({"name": "digits_cnn", "groups": 3}, "64 channels do not make 3 groups"),
         ({"name": "unet", "groups": -1}, "32 channels do not make -1 groups"),
-        ({"name": "alexnet", "normalisation": False, "groups": 2}, "groups is 2 without normalisation"),
         ({"name": "resnet18", "pretrained": True, "groups": 2}, "resnet18 was given 2 groups and pretrained"),
     ],
 )

@@ -19,7 +19,7 @@ SITES = ("plain", "photos", "blurred", "tinted")
 SHARES = (0.5, 0.15, 0.35)  # train, validation, test
 
 
-def load(root: Path | None = None, *, size: int = 32) -> Federation:
+def load(root: Path | None = None, *, size: int = 32, plain: bool = False) -> Federation:
     """Four sites of about 224 training, 68 validation and 157 test images, ten classes.
 
     - ``plain``: white digits on black; ``blurred``: black digits on white, blurred;
@@ -28,18 +28,18 @@ def load(root: Path | None = None, *, size: int = 32) -> Federation:
 
     The images are scikit-learn's 1,797 digits (8 x 8 pixels, 17 grey levels), enlarged to 32 x 32 bilinearly, and the
     crops are of its two sample photographs. Each digit is in one site and one split; sites and splits are stratified by
-    class. ``size`` other than 32 resizes the finished images.
+    class. ``size`` other than 32 resizes the finished images. With ``plain`` all sites are as the first: no shift.
 
     Source: the test part of the Optical Recognition of Handwritten Digits data (Alpaydin and Kaynak 1998, UCI,
     CC BY 4.0) and two photographs (CC BY), all distributed with scikit-learn."""
     sites = []
-    for name, _, pixels, labels, cuts in seen(size):
+    for name, _, pixels, labels, cuts in seen(size, plain):
         whole = Split(pixels, labels)
         sites.append(Site(name, *(whole.select(cut) for cut in cuts)))
     return Federation("shifted_digits", sites, tuple("0123456789"))
 
 
-def seen(size: int) -> Iterator[tuple]:
+def seen(size: int, plain: bool = False) -> Iterator[tuple]:
     """Each site's name, strokes ``[n, 32, 32]`` in 0..1, pixels ``[n, 3, size, size]``, labels ``[n]``, and the
     positions of training, validation and test images."""
     if problem := missing():
@@ -51,7 +51,8 @@ def seen(size: int) -> Iterator[tuple]:
     strokes = _enlarge(digits.images / 16)
     parts = stratified(targets, sizes(len(targets), [1 / len(SITES)] * len(SITES)), "shifted_digits")
     for name, members in zip(SITES, parts, strict=True):
-        looks = np.rint(_LOOKS[name](strokes[members])).astype(np.uint8)
+        look = _plain if plain else _LOOKS[name]
+        looks = np.rint(look(strokes[members])).astype(np.uint8)
         pixels = torch.from_numpy(images.resized(looks.transpose(0, 3, 1, 2), size)).contiguous()
         cuts = stratified(targets[members], sizes(len(members), SHARES), "shifted_digits", name)
         yield name, strokes[members], pixels, torch.from_numpy(targets[members]), cuts

@@ -27,15 +27,6 @@ class UnguardedError(RunError):
     """A new process reads the main script first, which has no guard, and would do all of it again."""
 
 
-def attempt(work, item, tell) -> str | None:
-    """Does one item; None or what went wrong."""
-    try:
-        work(item, tell)
-    except Exception as error:  # out of memory and the like: the other items go on
-        return reason(error)
-    return None
-
-
 def in_processes(work, items: list, tell, jobs: int) -> dict:
     """Items side by side, in at most ``jobs`` processes, no more than cores, each handed one item after the other over
     its pipe. One that dies costs the item that it was at; they end within a second of this one. Raises UnguardedError
@@ -131,7 +122,10 @@ def _serve(work, threads: int, pipe) -> None:
     with suppress(EOFError, ConnectionError):  # nobody is there any more
         while True:
             item = pipe.recv()
-            error = attempt(work, item, lambda what: pipe.send(("told", what)))
+            try:
+                error = work(item, lambda what: pipe.send(("told", what)))
+            except Exception as failure:  # out of memory and the like: the other items go on
+                error = reason(failure)
             pipe.send(("ended", error))
 
 

@@ -8,15 +8,11 @@ from fednb.errors import RecipeError
 def layer(channels: int, normalisation: bool, groups: int, batch: type[nn.Module] = nn.BatchNorm2d) -> list[nn.Module]:
     """One layer, or none without normalisation.
 
-    groups: 0 for batch normalisation; else group normalisation (Wu and He, ECCV 2018) over so many groups of channels,
-        as Hsieh et al. take it in federated learning (ICML 2020, Sec. 5); two in most released code. batch: the kind of
-        batch normalisation.
-
-    Raises RecipeError where the groups do not divide the channels, or are given without normalisation.
+    groups: of channels, for group normalisation (Wu and He, ECCV 2018), as Hsieh et al. take it in federated learning
+        (ICML 2020, Sec. 5), two in most released code; 0 for batch normalisation, of the kind ``batch``. RecipeError
+        where they do not divide the channels.
     """
     if not normalisation:
-        if groups:
-            raise RecipeError(f"groups is {groups} without normalisation; leave it at 0, or normalisation at true.")
         return []
     return [group(groups, channels) if groups else batch(channels)]
 

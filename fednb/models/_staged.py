@@ -2,6 +2,8 @@
 
 from torch import Tensor, nn
 
+Shape = tuple[int, int, int]  # channels, height, width
+
 
 class Staged(nn.Module):
     """A network that defines the modules named in ``stages``, ``hidden`` and ``head``."""

@@ -8,7 +8,7 @@ from torch import nn
 from fednb.errors import RecipeError
 from fednb.models import _normalisation
 from fednb.models._bf16_layers import AveragePool, Convolution, Linear, StridedConvolution
-from fednb.models._staged import Staged
+from fednb.models._staged import Shape, Staged
 
 
 def _convolution(before: int, after: int, *, normalised: Callable, pool: bool = False, **geometry) -> nn.Sequential:
@@ -43,12 +43,7 @@ class AlexNet(Staged):
     stage_channels = (64, 192, 384, 256, 256)
 
     def __init__(
-        self,
-        image_shape: tuple[int, int, int],
-        classes: int,
-        width: int = 4096,
-        normalisation: bool = True,
-        groups: int = 0,
+        self, image_shape: Shape, classes: int, width: int = 4096, normalisation: bool = True, groups: int = 0
     ):
         super().__init__()
         channels, height, size = image_shape

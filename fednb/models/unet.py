@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from fednb.errors import RecipeError
 from fednb.models import _normalisation
+from fednb.models._staged import Shape
 
 
 class UNet(nn.Module):
@@ -31,12 +32,7 @@ class UNet(nn.Module):
     stages = ("pool1", "pool2", "pool3", "pool4", "bottleneck")
 
     def __init__(
-        self,
-        image_shape: tuple[int, int, int],
-        classes: int,
-        channels: int = 32,
-        normalisation: bool = True,
-        groups: int = 0,
+        self, image_shape: Shape, classes: int, channels: int = 32, normalisation: bool = True, groups: int = 0
     ):
         super().__init__()
         channels_in, height, width = image_shape

@@ -50,8 +50,10 @@ def curve_board(claims: DataFrame) -> Table:
 
 def _cells(frame: DataFrame) -> DataFrame:
     first = {"verdict": frame["verdict"], "paper": frame["paper"].map(wording.signed)}
-    last = {"why": frame["why"], "by the paper's rule": frame["other_rules"], "setting": frame["setting"]}
-    return shown(frame, first, {**last, "table": frame["table"]}, frame["claim"])
+    at_work = frame["activity"].map("{:.2g}".format).where(frame["activity"].notna(), "")
+    last = {"why": frame["why"], "marks": frame["marks"], "at work": at_work, "setting": frame["setting"]}
+    last |= {"by the paper's rule": frame["other_rules"], "table": frame["table"]}
+    return shown(frame, first, last, frame["claim"])
 
 
 def shown(frame: DataFrame, first: dict, last: dict, rows, value: str = "ours") -> DataFrame:

@@ -19,8 +19,7 @@ def late_rise(frame, rounds: int | None = None, by: str | list[str] = "run"):
 
 
 def not_converged(frame) -> dict[str, float]:
-    """By run the ``late_rise`` of those whose curve is not level: by more than the protocol's ``level_curve`` and the
-    standard error over seeds."""
+    """By run each ``late_rise`` that exceeds the protocol's ``level_curve`` by more than its error over seeds."""
     by_seed = late_rise(frame, by=["run", "seed"]).unstack("seed")
     rise, error = by_seed.mean(axis=1), by_seed.sem(axis=1).fillna(0)  # one seed has no error
     return rise[rise.abs() - protocol.rules()["level_curve"] > error].to_dict()

@@ -4,6 +4,7 @@ from functools import cache, partial
 
 from fednb import papers
 from fednb.papers import protocol
+from fednb.registry import complete
 from fednb.report import labels
 from fednb.report.wording import METHODS_AND_SEEDS, as_text, spaced
 
@@ -48,7 +49,7 @@ def _differing(own: dict, printed: dict, varied: set[str]) -> list[str]:
         return [f"no profile of the paper's is for {own['federation']['name']}"]
     told = []
     for name, wanted in printed.items():
-        found = own.get(name, wanted)
+        found = complete("models", own[name]) if name == "model" in own else own.get(name, wanted)
         pairs = [(name, found, wanted)]
         if name in ("federation", "model"):
             options = [o for o in {**found, **wanted} if name == "model" or o not in varied]

@@ -13,15 +13,6 @@ from fednb.report import labels, wording
 PROFILES = ("paper", "quick")  # the others prove that a notebook runs
 
 
-def primary(claims: DataFrame) -> Styler:
-    """The claims that the paper stands on, as its settings name them, at each setting."""
-    rows = claims[claims["primary"].astype(bool)]
-    texts = {name: rows[name].map(wording.signed) for name in ("paper", "ours")} | {"95 %": wording.told_bounds(rows)}
-    work = rows["activity"].map("{:.2g}".format).where(rows["activity"].notna(), "")
-    columns = ["claim", "setting", *texts, "verdict", "at work", "marks", "why"]
-    return _whole(rows.assign(**texts, **{"at work": work})[columns].fillna("").reset_index(drop=True))
-
-
 def verdicts(claims: DataFrame) -> DataFrame:
     """How many claims of each table and data set have which verdict at which setting; "not run" where there is none."""
     where = [claims["table"], claims["federation"].map(labels.federation), claims["setting"].replace("", "not run")]

@@ -22,6 +22,7 @@ def sortable(claims):
         "low": claims["together_low"].round(1),
         "high": claims["together_high"].round(1),
         "seeds": claims["seeds"],
+        "marks": claims["marks"],
         "table": claims["table"].str.replace("table", ""),
     }
     options = {"layout": {"top1": "searchBuilder"}, "pageLength": 25, "classes": "compact"}
