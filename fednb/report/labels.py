@@ -9,7 +9,7 @@ FEDERATIONS = {  # as the papers call theirs
     **{"cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "emnist": "EMNIST", "digits": "Digits", "rxrx1": "RxRx1"},
     **{"prostate_mri": "ProstateMRI", "retinal_vessels": "Retinal vessels", "ch_mnist": "CH-MNIST"},
     **{"bird200": "Bird-200", "bioid": "BioID", "celeba": "CelebA"},
-    **{"shifted_digits": "Shifted digits", "shifted_strokes": "Shifted strokes"},
+    **{"shifted_digits": "Shifted digits", "shifted_strokes": "Shifted strokes", "shift_dial": "Shift dial"},
 }
 SITES = {
     **{name: name.upper() for name in ("mnist", "svhn", "usps", "dslr", "hepg2", "huvec", "rpe", "u2os")},
