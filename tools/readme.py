@@ -181,7 +181,7 @@ def recorded(folder: Path) -> str:
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for setting, records in sorted(groups.items()):
-        seeds = Counter(repr(record.recipe | {"seed": None}) for record in records)
+        seeds = Counter(repr(_whole(record.recipe) | {"seed": None}) for record in records)
         enough = sum(count >= 3 for count in seeds.values())
         older = sum(bool(changed(record)) for record in records)
         counts = (len(records), len(seeds), enough, older or "", f"{_hours(records):.1f}")
@@ -190,11 +190,18 @@ def recorded(folder: Path) -> str:
     return PAGE.format(runs=len(every), hours=f"{_hours(every):.0f}", table="\n".join(rows))
 
 
+def _whole(recipe: dict) -> dict:
+    """With the options of its network that came later than its record."""
+    return recipe | {"model": registry.complete("models", recipe["model"])}
+
+
 def _setting(record) -> tuple[str, ...]:
-    recipe, origin = record.recipe, record.origin
+    recipe, origin = _whole(record.recipe), record.origin
     federation, model = recipe["federation"], recipe["model"]
     size = f", {federation['size']} x {federation['size']}" if "size" in federation else ""
     width = next((f", {name} {model[name]}" for name in ("width", "channels") if name in model), "")
+    width += f", {model['groups']} groups" if model.get("groups") else ""
+    width += ", no normalisation" if model.get("normalisation") is False else ""
     work = f"{recipe['local_steps']} steps" if recipe.get("local_steps") else f"{recipe['local_epochs']} epochs"
     on = ", ".join((origin["device"], f"torch {origin['torch']}", *filter(None, [origin.get("engine")])))
     rounds = f"{recipe['rounds']} of {work}"

@@ -23,14 +23,14 @@ def load(
 
     With share ``a = level / 4`` and the site's place ``b = 0, 1/3, 2/3, 1``; pixels are rounded and cut to 0..255:
 
-    - ``colour``: a cast of 0.5 a, each site's own: red, green, blue, yellow;
+    - ``colour``: x becomes (1 - 0.5 a) x + 0.5 a c, where c is red, green, blue or yellow;
     - ``contrast``: the deviation from the image's mean times 1 - 0.8 a b;
     - ``blur``: a Gaussian of standard deviation 2 a b pixels; ``noise``: Gaussian noise of 64 a b grey levels;
     - ``rotation``: by 90 a b degrees counter-clockwise, with black corners.
 
     Args:
-        images: "digits", those of ``shifted_digits``; or "cifar10", 2,000 training and 2,000 test images.
-        level: 0, no shift, to 4. seed: deals CIFAR-10 out; the digits are dealt out alike.
+        images: "digits", those of ``shifted_digits``; or "cifar10", 2,000 training and 2,000 test images in all.
+        level: 0, no shift, to 4. seed: of the noise, and deals CIFAR-10 out; the digits are dealt out alike.
 
     Source: ours; factors as in Hendrycks and Dietterich, *Benchmarking neural network robustness to common corruptions
     and perturbations*, ICLR 2019, and for rotation as in rotated MNIST (Ghifary et al., ICCV 2015)."""

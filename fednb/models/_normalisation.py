@@ -9,7 +9,7 @@ def layer(channels: int, normalisation: bool, groups: int, batch: type[nn.Module
     """One layer, or none without normalisation.
 
     groups: of channels, for group normalisation (Wu and He, ECCV 2018), as Hsieh et al. take it in federated learning
-        (ICML 2020, Sec. 5), two in most released code; 0 for batch normalisation, of the kind ``batch``. RecipeError
+        (ICML 2020, Sec. 5), two in FedDyn's code; 0 for batch normalisation, of the kind ``batch``. RecipeError
         where they do not divide the channels.
     """
     if not normalisation:

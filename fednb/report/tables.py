@@ -92,7 +92,7 @@ def runs_table(results, rule: str | None = None) -> Table:
     parts = wording.with_seeds(chosen)
     measured = of_settings(parts.values(), wording.scored(chosen, results), alike(results, rule)[1])
     numbers = pandas.DataFrame(
-        {"row": label, "run": rows["run"].iloc[0], "client": client, **own._asdict()}
+        own._asdict() | {"row": label, "run": rows["run"].iloc[0], "client": client}
         for (label, rows), found in zip(parts.items(), measured, strict=True)
         for client, own in found.items()
     )[["row", "run", "client", "value", "low", "high", "seeds"]]

@@ -11,12 +11,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 FOLDS = 5
-LONGEST = 2000  # images of a site
+MOST = 2000  # images of a site, about
 
 
 def statistics(images: torch.Tensor) -> torch.Tensor:
     """Mean and deviation of each channel of each image, in 0..1: [n, channels, height, width] -> [n, 2 channels]."""
-    pixels = images[:LONGEST].double().flatten(2) / 255
+    pixels = images[:: max(1, len(images) // MOST)].double().flatten(2) / 255
     return torch.cat([pixels.mean(2), pixels.std(2, correction=0)], 1)
 
 
@@ -31,8 +31,8 @@ def site_accuracy(features: list[torch.Tensor]) -> float:
 
 
 def distance(features: list[torch.Tensor]) -> float:
-    """How far the sites' mean statistics lie apart, in the deviations of images within a site: the root of the mean,
-    over statistics, of the variance between sites over that within them."""
+    """How much the sites' mean statistics vary, in the deviations of images within a site: the root of the mean, over
+    statistics, of the variance between sites over that within them."""
     between = torch.stack([own.mean(0) for own in features]).var(0, correction=0)
     within = torch.stack([own.var(0, correction=0) for own in features]).mean(0)
     return float((between / within.clamp_min(1e-9)).mean().sqrt())
@@ -45,9 +45,11 @@ def meters(federation) -> dict[str, float]:
 
 
 def in_words(federation) -> list[str]:
+    if len(federation.sites) < 2 or min(len(site.train) for site in federation.sites) < FOLDS:
+        return [f"The meters need two sites of {FOLDS} training images."]
     found = meters(federation)
     return [
         f"by mean and deviation of the channels alone a linear classifier tells the site of "
-        f"{found['site accuracy']:.0f} % of the training images (chance: {found['chance']:.0f} %)",
-        f"these statistics lie {found['distance']:.2g} deviations apart between sites",
+        f"{found['site accuracy']:.0f} % of the training images, the mean over sites (chance: {found['chance']:.0f} %)",
+        f"between sites these statistics vary {found['distance']:.2g} times as much as between images of a site",
     ]

@@ -4,7 +4,7 @@ from fednb.errors import RecipeError
 from fednb.methods import EVERY_TASK, Method, overrides
 from fednb.recipe import Recipe
 
-EXCHANGING = ("keeps", "load", "prepare_offer", "prepare_share", "prepare_receive", "send", "reply", "collect")
+EXCHANGING = ("keeps", "load", "prepare_offer", "prepare_share", "prepare_receive", "send", "reply", "collect", "adapt")
 
 
 class All(Method):

@@ -13,8 +13,8 @@ class OwnStatistics(Method):
     .. math:: (\mu_\ell, \sigma_\ell^2) \leftarrow \text{mean and variance of layer } \ell
         \text{ over the site's training images}
 
-    Weights are those that the other methods give. Nothing is trained, sent or kept, and no label is read. In a network
-    without batch normalisation it does nothing.
+    as means over batches of at most 128, in stored order. Weights are those that the other methods give. Nothing is
+    trained, sent or kept, and no label is read. In a network without batch normalisation it does nothing.
 
     Reference: Li et al., *Revisiting batch normalization for practical domain adaptation*, ICLR workshop 2017 (AdaBN),
     Algorithm 1, on a site's training images in the place of the target's. Andreux et al., *Siloed federated learning
