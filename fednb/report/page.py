@@ -165,7 +165,9 @@ class Page:
                 "ran at": list(dict.fromkeys(setting(results) for results in self.shown)),
                 "found": [*(lines or ["No claim of the paper was run on its data."]), *also],
                 "how sure": [*map("".join, zip(self._names(), map(_how_sure, self.shown), strict=True))],
-                "at work": [_at_work(self.shown)],
+                "at work": [
+                    name + text for name, text in zip(self._names(), map(_at_work, self.shown), strict=True) if text
+                ],
                 "hours": [_hours(self.shown)],
                 "data": [self.about.get("data", "")],
             },
@@ -332,14 +334,12 @@ def _how_sure(results: Results) -> str:
     return f"{_either(images)} test images, {seeds} seed{'s' * (seeds > 1)}; {ends}"
 
 
-def _at_work(every: list[Results]) -> str:
+def _at_work(results: Results) -> str:
     """By run the number that shows its method at work (``fednb.methods.Method.activity``), a mean over seeds."""
-    found: dict[str, list[float]] = {}
-    for results in every:
-        runs = dict(zip(results.frame["key"], results.frame["run"], strict=True))
-        for record in results.records:
-            for value in record.activity.values():
-                found.setdefault(labels.short(runs[record.key]), []).append(value)
+    found, runs = {}, dict(zip(results.frame["key"], results.frame["run"], strict=True))
+    for record in results.records:
+        for value in record.activity.values():
+            found.setdefault(labels.short(runs[record.key]), []).append(value)
     numbers = [f"{run} {sum(values) / len(values):.2g}" for run, values in found.items()]
     return f"{_some(numbers)} (below {protocol.rules()['active']:g} a method is not active)" if numbers else ""
 
