@@ -5,8 +5,10 @@ from types import SimpleNamespace
 import made_results
 import numpy
 import pytest
+import torch
 
 import fednb
+import meters
 from example_folders import example_folders
 from fednb import models, papers
 from fednb.methods.augmentations import fedfa
@@ -114,3 +116,16 @@ def test_weights_of_a_server_sorted_and_in_one_line_where_they_are_alike():
     assert [list(curve[1]) for curve in curves.values()] == [[1.5, 1.0, 0.5], [1.0, 1.0]]
     assert list(curves) == ["own: stage 1", "alike: all stages"] and list(curves["own: stage 1"][0]) == [0, 50, 100]
     assert spans(weights) == {"own": "0.20 to 1.80", "alike": "1.00 to 1.00"}
+
+
+def test_meters_of_sites_that_are_alike_and_that_are_not():
+    """Alike: an image's site is told by chance, and site means vary as means of so many images do. Where one channel is
+    shifted by more than images vary, each image's site is told; the distance is written out."""
+    images = torch.randint(0, 100, (4, 200, 3, 8, 8), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
+    alike = [meters.statistics(own) for own in images]
+    assert abs(meters.site_accuracy(alike) - 25) < 8 and meters.distance(alike) < 3 / 200**0.5
+    images[:, :, 0] += 40 * torch.arange(4, dtype=torch.uint8)[:, None, None, None]
+    apart = [meters.statistics(own) for own in images]
+    assert meters.site_accuracy(apart) == 100
+    found = numpy.stack([own.numpy() for own in apart])
+    assert meters.distance(apart) == pytest.approx((found.mean(1).var(0) / found.var(1).mean(0)).mean() ** 0.5)
