@@ -60,6 +60,10 @@ def size_of_logits(run: FederatedRun, name: str) -> float:
         return round(float(batch.logits.abs().mean()), 5)
 
 
+def of_models(name: str) -> dict:
+    return {said: entry for row in models.ROWS if row.name == name for said, entry in of_model(row).items()}
+
+
 def of_model(row: models.Row) -> dict:
     """A round of FedAvg on random images of the row's shape, and how large the logits of its network are in the end.
 
@@ -111,7 +115,7 @@ def phrase(name: str, options: dict) -> str:
 
 RUNS = {
     **{f"{row.room}/{row.name}": partial(of_method, row) for row in methods.ROWS},
-    **{f"models/{row.name}": partial(of_model, row) for row in models.ROWS},
+    **{f"models/{name}": partial(of_models, name) for name in dict.fromkeys(row.name for row in models.ROWS)},
     **{f"datasets/{row.name}": partial(of_loader, row) for row in loaders.ROWS},
 }
 
