@@ -288,10 +288,9 @@ def _about(recipe: Recipe) -> dict:
 
 def _setting(record: Record) -> str:
     """What a record has in common with others that differ in methods, seeds and unseen sites."""
-    rooms = {"federation": "datasets", "model": "models"}
-    settings = record.recipe | {
-        name: sorted(registry.complete(room, record.recipe[name]).items()) for name, room in rooms.items()
-    }
+    rooms = (("federation", "datasets"), ("model", "models"))
+    full = {name: sorted(registry.complete(room, record.recipe[name]).items()) for name, room in rooms}
+    settings = record.recipe | full
     return repr(sorted((name, repr(value)) for name, value in settings.items() if name not in _OF_RUNS))
 
 

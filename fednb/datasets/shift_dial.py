@@ -39,7 +39,7 @@ def load(
             raise RecipeError(f'shift_dial has no "{value}"; {nearest(value, known)}')
     if level not in range(LEVELS + 1):
         raise RecipeError(f"shift_dial has level {level}; expected a whole number from 0 to {LEVELS}.")
-    base = shifted_digits.load(plain=True) if images == "digits" else cifar10.load(root, **_dealt(seed))
+    base = shifted_digits.dealt(32, plain=True) if images == "digits" else cifar10.load(root, **_dealt(seed))
     sites = []
     for number, site in enumerate(base.sites):
         draws = random_state("shift_dial", images, number, seed)

@@ -19,7 +19,7 @@ SITES = ("plain", "photos", "blurred", "tinted")
 SHARES = (0.5, 0.15, 0.35)  # train, validation, test
 
 
-def load(root: Path | None = None, *, size: int = 32, plain: bool = False) -> Federation:
+def load(root: Path | None = None, *, size: int = 32) -> Federation:
     """Four sites of about 224 training, 68 validation and 157 test images, ten classes.
 
     - ``plain``: white digits on black; ``blurred``: black digits on white, blurred;
@@ -28,14 +28,17 @@ def load(root: Path | None = None, *, size: int = 32, plain: bool = False) -> Fe
 
     The images are scikit-learn's 1,797 digits (8 x 8 pixels, 17 grey levels), enlarged to 32 x 32 bilinearly, and the
     crops are of its two sample photographs. Each digit is in one site and one split; sites and splits are stratified by
-    class. ``size`` other than 32 resizes the finished images. With ``plain`` all sites are as the first: no shift.
+    class. ``size`` other than 32 resizes the finished images.
 
     Source: the test part of the Optical Recognition of Handwritten Digits data (Alpaydin and Kaynak 1998, UCI,
     CC BY 4.0) and two photographs (CC BY), all distributed with scikit-learn."""
-    sites = []
-    for name, _, pixels, labels, cuts in seen(size, plain):
-        whole = Split(pixels, labels)
-        sites.append(Site(name, *(whole.select(cut) for cut in cuts)))
+    return dealt(size)
+
+
+def dealt(size: int, plain: bool = False) -> Federation:
+    """As ``load``; or the same digits, at all sites as at the first."""
+    wholes = [(name, Split(pixels, labels), cuts) for name, _, pixels, labels, cuts in seen(size, plain)]
+    sites = [Site(name, *map(whole.select, cuts)) for name, whole, cuts in wholes]
     return Federation("shifted_digits", sites, tuple("0123456789"))
 
 

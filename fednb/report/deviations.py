@@ -4,10 +4,10 @@ from functools import cache, partial
 
 from fednb import papers
 from fednb.papers import protocol
-from fednb.registry import complete
 from fednb.report import labels
-from fednb.report.wording import METHODS_AND_SEEDS, as_text, spaced
+from fednb.report.wording import METHODS_AND_SEEDS, UNSAID, as_text, spaced
 
+LACKING = [(name, None, value) for name, value in UNSAID]
 DEALT = ("seed", "spare")  # options of a federation that no paper prints
 
 
@@ -49,15 +49,15 @@ def _differing(own: dict, printed: dict, varied: set[str]) -> list[str]:
         return [f"no profile of the paper's is for {own['federation']['name']}"]
     told = []
     for name, wanted in printed.items():
-        found = complete("models", own[name]) if name == "model" in own else own.get(name, wanted)
+        found = own.get(name, wanted)
         pairs = [(name, found, wanted)]
         if name in ("federation", "model"):
             options = [o for o in {**found, **wanted} if name == "model" or o not in varied]
             if found["name"] != wanted["name"]:  # options that one of two networks lacks follow from the network
                 options = [o for o in options if o in found and o in wanted]
             pairs = [(o if o != "name" else name, found.get(o), wanted.get(o)) for o in options]
-        # an older record lacks an option that is off
-        pairs = [each for each in pairs if each[1] != each[2] and each[1:] != (None, False)]
+        # an older record lacks an option that is off, or as a network has it where it says nothing
+        pairs = [each for each in pairs if each[1] != each[2] and each[1:] != (None, False) and each not in LACKING]
         told += [f"{spaced(o)} {as_text(here, o)} (paper: {as_text(there, o)})" for o, here, there in pairs]
     return told
 

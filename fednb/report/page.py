@@ -158,16 +158,14 @@ class Page:
         if not lines and self.paper:
             lines = [line for frame in self.claims for line in _of_claims(frame)]
             lines += [f'claim "{row.claim.removesuffix(".")}": {row.verdict}' for row in self.orders]
-        marks = [wording.mark(results.frame) for results in self.shown]
+        marks, names = [wording.mark(results.frame) for results in self.shown], self._names()
         return Lines(
             {
                 "claim": [self.about.get("claim", "")],
                 "ran at": list(dict.fromkeys(setting(results) for results in self.shown)),
                 "found": [*(lines or ["No claim of the paper was run on its data."]), *also],
-                "how sure": [*map("".join, zip(self._names(), map(_how_sure, self.shown), strict=True))],
-                "at work": [
-                    name + text for name, text in zip(self._names(), map(_at_work, self.shown), strict=True) if text
-                ],
+                "how sure": [*map("".join, zip(names, map(_how_sure, self.shown), strict=True))],
+                "at work": [n + text for n, text in zip(names, map(_at_work, self.shown), strict=True) if text],
                 "hours": [_hours(self.shown)],
                 "data": [self.about.get("data", "")],
             },

@@ -20,7 +20,7 @@ ALWAYS = set(
     "run label algorithm augmentation federation task seed key stand_in stale round dealt_by_seed client took_part "
     "split correct images accuracy source rule rounds_taken column".split()
 )  # columns of every frame; those with a dot are options of methods, which a run's label names
-MOST_NOTES = 6
+MOST_NOTES, UNSAID = 6, (("normalisation", True), ("groups", 0))
 METHODS_AND_SEEDS = {"algorithm", "augmentations", "seed", "evaluation"}
 DOWNWARDS = ("classes_per_client",)  # settings that fall where DisTrans' heterogeneity, which it prints, grows
 
@@ -115,19 +115,19 @@ def older(rows) -> bool:
 def setting(results) -> str:
     """What decided the recorded runs, in words; methods and seeds are left out, and unseen sites where none is."""
     told = {}
-    for recipe, record in results.found.items():
-        for name, value in (record.recipe | {"model": recipe.short["model"]} if record else {}).items():
+    for record in results.records:
+        for name, value in record.recipe.items():
             if name not in METHODS_AND_SEEDS:
-                value = switched_on(value) if name == "federation" else value
+                value = switched_on(value) if name in ("federation", "model") else value
                 told.setdefault(name, {})[as_text(value, name)] = None
     if list(told.get("unseen", ())) == ["none"]:
         del told["unseen"]
     return ", ".join(f"{spaced(name)} {' / '.join(values)}" for name, values in told.items())
 
 
-def switched_on(federation: dict) -> dict:
-    """Without options that are off: records from before there was one lack it."""
-    return {name: value for name, value in federation.items() if value is not False}
+def switched_on(options: dict) -> dict:
+    """Without options that are off, or as a network has them where it says nothing: records from before lack them."""
+    return {o: v for o, v in options.items() if (o, v) not in UNSAID and (v is not False or o == "normalisation")}
 
 
 def setting_lines(results) -> list[str]:
