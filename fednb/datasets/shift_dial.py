@@ -4,15 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from scipy import ndimage
 
 from fednb.datasets import cifar10, shifted_digits
 from fednb.errors import RecipeError, nearest
 from fednb.federation import Federation, Site, Split
 from fednb.randomness import random_state
 
-NEEDS = f"nothing for digits; for cifar10 {cifar10.NEEDS}"
-KINDS, LEVELS = ("digits", "cifar10"), 4
+NEEDS, KINDS, LEVELS = None, ("digits", "cifar10"), 4  # for CIFAR-10 cifar10's files
 CASTS = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0]]) * 255.0  # red, green, blue, yellow
 
 
@@ -57,14 +55,16 @@ def _dealt(seed: int) -> dict:
 
 
 def _look(pixels: torch.Tensor, factor: str, level: int, number: int, draws) -> torch.Tensor:
-    seen = LOOKS[factor](pixels.double().numpy(), level / LEVELS, number, draws)
+    from scipy import ndimage
+
+    seen = LOOKS[factor](pixels.double().numpy(), level / LEVELS, number, draws, ndimage)
     return torch.from_numpy(np.rint(seen).clip(0, 255).astype(np.uint8))
 
 
 LOOKS = {  # of images [n, 3, 32, 32]
-    "colour": lambda x, a, k, _: (1 - 0.5 * a) * x + 0.5 * a * CASTS[k][:, None, None],
-    "contrast": lambda x, a, k, _: (mean := x.mean((1, 2, 3), keepdims=True)) + (1 - 0.8 * a * k / 3) * (x - mean),
-    "blur": lambda x, a, k, _: ndimage.gaussian_filter(x, (0, 0, 2 * a * k / 3, 2 * a * k / 3)),
-    "noise": lambda x, a, k, draws: x + 64 * a * k / 3 * draws.randn(*x.shape),
-    "rotation": lambda x, a, k, _: ndimage.rotate(x, 90 * a * k / 3, (3, 2), reshape=False, order=1),
+    "colour": lambda x, a, k, *_: (1 - 0.5 * a) * x + 0.5 * a * CASTS[k][:, None, None],
+    "contrast": lambda x, a, k, *_: (mean := x.mean((1, 2, 3), keepdims=True)) + (1 - 0.8 * a * k / 3) * (x - mean),
+    "blur": lambda x, a, k, _, ndimage: ndimage.gaussian_filter(x, (0, 0, 2 * a * k / 3, 2 * a * k / 3)),
+    "noise": lambda x, a, k, draws, _: x + 64 * a * k / 3 * draws.randn(*x.shape),
+    "rotation": lambda x, a, k, _, ndimage: ndimage.rotate(x, 90 * a * k / 3, (3, 2), reshape=False, order=1),
 }
