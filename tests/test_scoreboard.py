@@ -26,6 +26,7 @@ def claims(verdicts, **columns):
     about = {"of": "fedrdn", "effect": "A - B", "table": "table1", "claim": "A is above B."}
     about |= {"federation": "office_caltech10", "paper": 2.5, "setting": numpy.where(ran, "small", "")}
     about |= {"p": 0.01, "seeds": 3, "other_rules": "", "why": "", "deviations": ""}
+    about |= {"marks": "", "activity": numpy.nan}
     return frame.assign(**about).assign(**columns)
 
 

@@ -106,17 +106,17 @@ def headline(claims: DataFrame) -> str:
 
 def judged(claims: DataFrame) -> str:
     """The primary claims, at the paper's setting and at a smaller one; then one sentence on all."""
-    rows = ["| primary claim | printed | ours (95 %) | verdict |", "|---" * 4 + "|"]
+    heads = ("primary claim", "setting", "printed", "ours (95 %)", "verdict", "at work")
+    rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     primary = claims[claims["primary"].astype(bool)]
     nearest = primary.assign(far=primary["setting"] != PRINTED).sort_values(["of", "effect", "far"], kind="stable")
     for row in nearest.itertuples():
         ours = f"{signed(row.ours)} ({signed(row.low)} to {signed(row.high)})" if row.ours == row.ours else ""
-        at = {PRINTED: "at the paper's setting", SMALL: "at a smaller setting"}.get(row.setting, "")
-        why = f": {row.why or row.marks}" if row.why or row.marks else ""
-        work = f", at work: {row.activity:.2g}" if row.activity == row.activity else ""
-        verdict = f"**{row.verdict}**{', ' * bool(at)}{at}{work}{why}"
-        claim = f"{labels.printed(row.of)}: {row.effect}, {labels.federation(row.federation)}"
-        rows.append(f"| {claim} | {signed(row.paper)} | {ours} | {verdict} |")
+        at = {PRINTED: "the paper's", SMALL: "smaller"}.get(row.setting, "")
+        why = f": {row.why}" if row.why else ", marked" if row.marks else ""
+        work = f"{row.activity:.2g}" if row.activity == row.activity else ""
+        cells = (f"{row.effect}, {labels.federation(row.federation)}", at, signed(row.paper), ours)
+        rows.append(f"| {' | '.join((*cells, f'**{row.verdict}**{why}', work))} |")
     claim, tested = ["of", *CLAIM], claims[claims["verdict"].isin(TESTED)]
     at_paper, small = (tested[tested["setting"] == board] for board in (PRINTED, SMALL))
     one, all_ = (len(frame.drop_duplicates(claim)) for frame in (tested, claims))
