@@ -64,6 +64,7 @@ def test_groups_take_the_place_of_all_batch_normalisation(name):
     batch, model = models.build(row.given | {"groups": 0}, row.shape, 5), models.build(row.given, row.shape, 5)
     pairs = zip(batch.modules(), model.modules(), strict=True)
     assert {type(other) for layer, other in pairs if type(layer) is not type(other)} == {nn.GroupNorm}
+    assert {layer.num_groups for layer in model.modules() if isinstance(layer, nn.GroupNorm)} == {2}
     assert not any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in model.modules())
     if name != "mobilenet_v2":  # it has dropout
         images = torch.rand(3, *row.shape)
@@ -75,6 +76,7 @@ def test_groups_take_the_place_of_all_batch_normalisation(name):
     [
         ({"name": "digits_cnn", "groups": 3}, "64 channels do not make 3 groups"),
         ({"name": "unet", "groups": -1}, "32 channels do not make -1 groups"),
+        ({"name": "alexnet", "normalisation": False, "groups": 2}, "groups is 2 without normalisation"),
         ({"name": "resnet18", "pretrained": True, "groups": 2}, "resnet18 was given 2 groups and pretrained"),
     ],
 )

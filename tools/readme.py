@@ -112,18 +112,18 @@ def judged(claims: DataFrame) -> str:
     nearest = primary.assign(far=primary["setting"] != PRINTED).sort_values(["of", "effect", "far"], kind="stable")
     for row in nearest.itertuples():
         ours = f"{signed(row.ours)} ({signed(row.low)} to {signed(row.high)})" if row.ours == row.ours else ""
-        at = {PRINTED: "the paper's", SMALL: "smaller"}.get(row.setting, "")
+        at = {PRINTED: "paper's", SMALL: "smaller"}.get(row.setting, "")
         why = f": {row.why}" if row.why else ", marked" if row.marks else ""
         work = f"{row.activity:.2g}" if row.activity == row.activity else ""
         cells = (f"{row.effect}, {labels.federation(row.federation)}", at, signed(row.paper), ours)
-        rows.append(f"| {' | '.join((*cells, f'**{row.verdict}**{why}', work))} |")
+        rows.append(f"| {' | '.join((*cells, f'{row.verdict}{why}', work))} |")
     claim, tested = ["of", *CLAIM], claims[claims["verdict"].isin(TESTED)]
     at_paper, small = (tested[tested["setting"] == board] for board in (PRINTED, SMALL))
     one, all_ = (len(frame.drop_duplicates(claim)) for frame in (tested, claims))
     sentence = (
         f"We tested {one} of all {all_} claims that compare two runs: {len(at_paper)} at the paper's setting "
         f"({_counted(at_paper['verdict'])}) and {len(small)} at a smaller one ({_counted(small['verdict'])}), which "
-        "says nothing of what the paper found. Most others were not run for lack of data."
+        "says nothing of what the paper found. Most others lack data."
     )
     return "\n".join([*rows, "", sentence])
 

@@ -10,7 +10,9 @@ from fednb.errors import RecipeError, nearest
 from fednb.federation import Federation, Site, Split
 from fednb.randomness import random_state
 
-NEEDS, KINDS, LEVELS = None, ("digits", "cifar10"), 4  # for CIFAR-10 cifar10's files
+NEEDS = None  # for CIFAR-10 the files of cifar10
+KINDS, LEVELS = ("digits", "cifar10"), 4
+DEALT = {"clients": 4, "classes_per_client": 10, "size": 32, "train_images": 2000, "test_images": 2000}
 CASTS = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0]]) * 255.0  # red, green, blue, yellow
 
 
@@ -37,7 +39,7 @@ def load(
             raise RecipeError(f'shift_dial has no "{value}"; {nearest(value, known)}')
     if level not in range(LEVELS + 1):
         raise RecipeError(f"shift_dial has level {level}; expected a whole number from 0 to {LEVELS}.")
-    base = shifted_digits.dealt(32, plain=True) if images == "digits" else cifar10.load(root, **_dealt(seed))
+    base = shifted_digits.dealt(32, plain=True) if images == "digits" else cifar10.load(root, **DEALT, seed=seed)
     sites = []
     for number, site in enumerate(base.sites):
         draws = random_state("shift_dial", images, number, seed)
@@ -47,11 +49,7 @@ def load(
 
 
 def missing(root: Path, *, images: str = "digits", seed: int = 0, **options) -> str | None:
-    return shifted_digits.missing() if images == "digits" else cifar10.missing(root, **_dealt(seed))
-
-
-def _dealt(seed: int) -> dict:
-    return {"clients": 4, "classes_per_client": 10, "size": 32, "train_images": 2000, "test_images": 2000, "seed": seed}
+    return shifted_digits.missing() if images == "digits" else cifar10.missing(root, **DEALT, seed=seed)
 
 
 def _look(pixels: torch.Tensor, factor: str, level: int, number: int, draws) -> torch.Tensor:

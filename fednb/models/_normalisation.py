@@ -10,11 +10,12 @@ def layer(channels: int, normalisation: bool, groups: int, batch: type[nn.Module
 
     groups: of channels, for group normalisation (Wu and He, ECCV 2018), as Hsieh et al. take it in federated learning
         (ICML 2020, Sec. 5), two in FedDyn's code; 0 for batch normalisation, of the kind ``batch``. RecipeError
-        where they do not divide the channels.
+        where they do not divide the channels, or normalisation is off.
     """
-    if not normalisation:
-        return []
-    return [group(groups, channels) if groups else batch(channels)]
+    if groups and not normalisation:
+        raise RecipeError(f"groups is {groups} without normalisation; leave it at 0, or normalisation at true.")
+    norm = group(groups, channels) if groups else batch(channels)
+    return [norm] if normalisation else []
 
 
 def group(groups: int, channels: int) -> nn.GroupNorm:

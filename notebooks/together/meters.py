@@ -1,4 +1,4 @@
-"""Two meters of a feature shift that need no label and no training of a federation: site accuracy, and distance."""
+"""Two meters of a feature shift that need no class label and no federated training: site accuracy, and distance."""
 
 import torch
 from sklearn.linear_model import LogisticRegression
@@ -45,7 +45,7 @@ def in_words(federation) -> list[str]:
         return [f"The meters need two sites of {FOLDS} training images."]
     found = meters(federation)
     return [
-        f"by mean and deviation of the channels alone a linear classifier tells the site of "
+        "by mean and deviation of the channels alone a linear classifier tells the site of "
         f"{found['site accuracy']:.0f} % of the training images, the mean over sites (chance: {found['chance']:.0f} %)",
         f"between sites these statistics vary {found['distance']:.2g} times as much as between images of a site",
     ]
