@@ -20,7 +20,7 @@ ALWAYS = set(
     "run label algorithm augmentation federation task seed key stand_in stale round dealt_by_seed client took_part "
     "split correct images accuracy source rule rounds_taken column".split()
 )  # columns of every frame; those with a dot are options of methods, which a run's label names
-MOST_NOTES, UNSAID = 6, (("normalisation", True), ("groups", 0))
+MOST_NOTES, MOST_FEDERATIONS, UNSAID = 6, 12, (("normalisation", True), ("groups", 0))
 METHODS_AND_SEEDS = {"algorithm", "augmentations", "seed", "evaluation"}
 DOWNWARDS = ("classes_per_client",)  # settings that fall where DisTrans' heterogeneity, which it prints, grows
 
@@ -119,9 +119,12 @@ def setting(results) -> str:
         for name, value in record.recipe.items():
             if name not in METHODS_AND_SEEDS:
                 value = switched_on(value) if name in ("federation", "model") else value
-                told.setdefault(name, {})[as_text(value, name)] = None
+                told.setdefault(name, {})[as_text(value, name)] = value
     if list(told.get("unseen", ())) == ["none"]:
         del told["unseen"]
+    if len(every := list(told.get("federation", {}).values())) > MOST_FEDERATIONS:
+        values = {option: dict.fromkeys(as_text(own.get(option), option) for own in every) for option in every[0]}
+        told["federation"] = [as_text({option: " / ".join(found) for option, found in values.items()})]
     return ", ".join(f"{spaced(name)} {' / '.join(values)}" for name, values in told.items())
 
 
@@ -146,10 +149,8 @@ def setting_lines(results) -> list[str]:
         "; partition of each seed its own" if seed == OF_THE_RUN else "; one partition for all seeds" for seed in dealt
     }
     partition = "".join(sorted(partitions)) if len(seeds) > 1 else ""
-    made = []
-    for name in ("code", "torch", "device"):
-        origins = {str(record.origin[name]) for record in results.records}
-        made.append(f"{name} {' / '.join(sorted(origins))}")
+    origins = {n: {str(record.origin[n]) for record in results.records} for n in ("code", "torch", "device")}
+    made = [f"{name} {' / '.join(sorted(values))}" for name, values in origins.items()]
     return [
         f"Setting: {setting(results)}.",
         f"Seeds: {', '.join(map(str, seeds))}{partition}{how}.",

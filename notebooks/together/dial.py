@@ -1,0 +1,78 @@
+"""Runs on the shift dial and on the federations that are held out: the gain of each method over FedAvg."""
+
+import pandas
+from pandas import DataFrame
+
+import fednb
+from fednb import papers, registry, report
+from fednb.report import labels, wording
+from fednb.study import Results
+
+FACTORS, LEVELS = ("colour", "contrast", "blur", "noise", "rotation"), (0, 1, 2, 3, 4)
+IMAGES = {"digits": "digits", "cifar10": "CIFAR-10"}
+METHODS = [["fedrdn"], ["fedfa"], ["fraug"], ["distrans"], ["own_statistics"]]
+RUNS = [*(f"fedavg+{name}" for [name] in METHODS), "fedbn"]
+
+
+def base(rounds: int) -> fednb.Recipe:
+    return fednb.Recipe(model={"name": "digits_cnn", "channels": 16, "width": 128}, rounds=rounds, momentum=0.9)
+
+
+def settings(images=IMAGES, factors=FACTORS, levels=LEVELS) -> dict[str, dict]:
+    """The federations of the dial by name, such as ``"digits, blur 2"``; level 0, of no factor, is ``"digits, 0"``."""
+    at = [(kind, factor, level) for kind in images for level in levels for factor in (factors if level else [""])]
+    return {
+        f"{kind}, {factor} {level}".replace(",  ", ", "): {"name": "shift_dial", "images": kind, "level": level}
+        | ({"factor": factor} if level else {})
+        for kind, factor, level in at
+    }
+
+
+def recipes(base: fednb.Recipe, seeds: list[int], methods=METHODS) -> list[fednb.Recipe]:
+    return base.vary(augmentations=[[], *methods], seed=seeds) + base.vary(algorithm=["fedbn"], seed=seeds)
+
+
+def held_out() -> dict[str, fednb.Recipe]:
+    """FedAvg's recipes on other federations, by name: those of four_methods, and retinal vessels."""
+    named = [("fraug", None), ("fedrdn", None), ("fraug", "pacs"), ("fedrdn", "retinal_vessels")]
+    others = [fednb.Recipe(**papers.recipe(paper, "quick", federation)) for paper, federation in named]
+    return {labels.federation(each.full["federation"]["name"]): each for each in (base(40), *others)}
+
+
+def recorded(base: fednb.Recipe) -> Results:
+    """What is recorded of the methods there, seeds 0 to 2; with masks FRAug and DisTrans have no meaning."""
+    masks = registry.task(base.full["federation"]) == "segmentation"
+    methods = [own for own in METHODS if not (masks and own[0] in ("fraug", "distrans"))]
+    return fednb.Study(recipes(base, [0, 1, 2], methods)).recorded()
+
+
+def gains(found: dict[str, Results]) -> DataFrame:
+    """What each run scores more than FedAvg, in points, a row for each federation and run; runs of a federation are
+    tested together. found: results by name of the federation."""
+    frames = []
+    for name, results in found.items():
+        rows = report.effects(results, [(run, "fedavg") for run in RUNS]).frame
+        frames.append(rows[["better", "ours", "low", "high", "direction"]].assign(federation=name))
+    return pandas.concat(frames, ignore_index=True).rename(columns={"better": "run", "ours": "gain"})
+
+
+def counted(rows: DataFrame) -> list[str]:
+    """At how many settings each run is above or below FedAvg, and its largest gain."""
+    lines = []
+    for run, own in rows.groupby("run", sort=False):
+        above, below = ((own["direction"] == word).sum() for word in ("above", "below"))
+        most = own.loc[own["gain"].idxmax()]
+        lines.append(
+            f"{labels.short(run)}: above FedAvg at {above} of {len(own)} settings, below at {below}; "
+            f"at most {wording.signed(most['gain'])} ({most['federation']})."
+        )
+    return lines
+
+
+def at_the_end(rows: DataFrame) -> str:
+    """Which run gains most at the strongest shift by each factor, on average over the kinds of images."""
+    parts = rows["federation"].str.extract(r"(?P<images>\w+), (?P<factor>\w+) (?P<level>\d)")
+    rows = rows.join(parts).dropna(subset="factor")
+    means = rows[rows["level"] == rows["level"].max()].pivot_table("gain", "factor", "run", sort=False)
+    most = [f"{factor} {labels.short(own.idxmax())} {wording.signed(own.max())}" for factor, own in means.iterrows()]
+    return f"the largest gain at level {rows['level'].max()}: {', '.join(most)}"

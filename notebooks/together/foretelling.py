@@ -1,0 +1,127 @@
+"""How well a meter's reading foretells the gain of a method: rank correlations on the shift dial, and a hint."""
+
+from functools import cache
+from pathlib import Path
+
+import numpy
+import pandas
+from dial import RUNS, base, gains, recipes, settings
+from pandas import DataFrame
+from scipy.stats import rankdata
+
+from fednb import Federation, Study
+from fednb.report import labels
+from fednb.report.wording import signed
+from meters import FOLDS, METERS, meters
+
+NEAREST, DRAWS = 5, 2000
+ROUNDS, SEEDS = 20, [0, 1, 2]  # of the recorded dial
+READINGS = Path(__file__).parents[2] / "results" / "readings.csv"
+
+
+@cache
+def readings() -> DataFrame:
+    """What the meters read, by name of a federation: the file that read_meters.py wrote."""
+    return pandas.read_csv(READINGS, index_col="federation", comment="#")
+
+
+def measured(rows: DataFrame) -> DataFrame:
+    """Gains next to the readings of their federations."""
+    return rows.join(readings(), on="federation", how="inner")
+
+
+def foretells(rows: DataFrame) -> DataFrame:
+    """Spearman's rank correlation of each meter with the gain of each run over the settings of the dial.
+
+    The 95 % interval resamples pairs of images and factor as wholes (``DRAWS`` draws, percentiles): levels of a factor
+    are alike. Settings without shift are in every draw."""
+    table = rows.pivot(index="federation", columns="run", values="gain")[RUNS].join(readings()[[*METERS]]).dropna()
+    pair = table.index.str.rpartition(" ").get_level_values(0)
+    parts = {name: numpy.flatnonzero(pair == name) for name in pair.unique()}
+    plain = [own for name, own in parts.items() if name.endswith(",")]
+    turned = [own for name, own in parts.items() if not name.endswith(",")]
+    draws = numpy.random.default_rng(0).integers(len(turned), size=(DRAWS, len(turned)))
+    chosen = [numpy.concatenate([*plain, *(turned[number] for number in each)]) for each in draws]
+    drawn = numpy.stack([_ranked(table.to_numpy()[each]) for each in chosen])
+    low, high = numpy.nanquantile(drawn, [0.025, 0.975], axis=0)
+    frames = {"correlation": _ranked(table.to_numpy()), "low": low, "high": high}
+    made = {name: DataFrame(values, RUNS, [*METERS]).stack() for name, values in frames.items()}
+    return DataFrame(made).rename_axis(["run", "meter"]).reset_index()
+
+
+def _ranked(values: numpy.ndarray) -> numpy.ndarray:
+    """Rank correlations of the runs' gains, a row each, with the meters, a column each."""
+    return numpy.corrcoef(rankdata(values, axis=0), rowvar=False)[: len(RUNS), len(RUNS) :]
+
+
+def nearest(rows: DataFrame, reading: float) -> DataFrame:
+    """The gains at the ``NEAREST`` settings of the dial in site accuracy, and at all that are as near as the last."""
+    away = (rows["site_accuracy"] - reading).abs()
+    last = away.groupby(rows["federation"]).first().nsmallest(NEAREST).max()
+    return rows[away <= last]
+
+
+def predicted(rows: DataFrame, others: DataFrame) -> DataFrame:
+    """The gains of held-out federations next to the mean of ``nearest``'s, and to the dial's mean gain of the run,
+    which knows nothing of the federation."""
+    plain, parts = rows.groupby("run")["gain"].mean(), []
+    for reading, own in others.groupby("site_accuracy", sort=False):
+        near = nearest(rows, reading).groupby("run")["gain"].mean()
+        parts.append(own.assign(foretold=own["run"].map(near), plain=own["run"].map(plain)))
+    return pandas.concat(parts)
+
+
+def in_words(foretold: DataFrame, guessed: DataFrame) -> list[str]:
+    """The methods whose gain each meter foretells, by rank correlation; then by how much held-out gains were missed."""
+    lines = [
+        f"{METERS[meter]} foretells the gain of {_certain(own)}" for meter, own in foretold.groupby("meter", sort=False)
+    ]
+    off, plain = ((guessed[name] - guessed["gain"]).abs().mean() for name in ("foretold", "plain"))
+    lines.append(
+        f"{len(guessed)} gains on {guessed['federation'].nunique()} federations that were held out: foretold from the "
+        f"{NEAREST} nearest settings they are missed by {off:.1f} points on average, by the dial's mean {plain:.1f}"
+    )
+    return lines
+
+
+def _certain(rows: DataFrame) -> str:
+    """The runs whose rank correlation has an interval without zero, the strongest first."""
+    found = rows[rows["low"] * rows["high"] > 0].sort_values("correlation", ascending=False)
+    named = [f"{labels.short(r.run)} {r.correlation:+.2f} ({r.low:+.2f} to {r.high:+.2f})" for r in found.itertuples()]
+    return ", ".join(named) or "no method"
+
+
+def of_federation(federation: Federation) -> list[str]:
+    """What the meters read on a federation, in sentences, and what the recorded dial says of such a site accuracy."""
+    if len(federation.sites) < 2 or min(len(site.train) for site in federation.sites) < FOLDS:
+        return [f"The meters need two sites of {FOLDS} training images."]
+    found = meters(federation)
+    features = f"{found['of_features']:.0f} %" if "of_features" in found else "not read, as its weights are missing"
+    return [
+        f"Site accuracy, from mean and deviation of the channels: {found['site_accuracy']:.0f} % (chance is 0, always "
+        f"100); from SqueezeNet's features: {features}.",
+        f"Between sites these statistics vary {found['distance']:.2g} times as much as between images of a site.",
+        *hint(found["site_accuracy"]),
+    ]
+
+
+def hint(reading: float) -> list[str]:
+    """Which methods were of use on the recorded dial where site accuracy was about this."""
+    at = {name: base(ROUNDS).with_(federation=own) for name, own in settings().items()}
+    found = {name: Study(recipes(own, SEEDS)).recorded() for name, own in at.items()}
+    recorded = {name: results for name, results in found.items() if results.records}
+    if not recorded:
+        return ["No hint: no run on the shift dial is recorded here."]
+    rows = measured(gains(recorded))
+    near, lines = nearest(rows, reading), []
+    for run, own in near.groupby("run", sort=False):
+        above = (own["direction"] == "above").sum()
+        span = f"{signed(own['gain'].min())} to {signed(own['gain'].max())}"
+        lines.append(f"{labels.short(run)} {signed(own['gain'].mean())} ({span}; above at {above} of {len(own)})")
+    foretold = foretells(rows).query("meter == 'site_accuracy'")
+    low, high = near["site_accuracy"].min(), near["site_accuracy"].max()
+    return [
+        f"Points over FedAvg on the shift dial at such readings ({low:.0f} to {high:.0f} %): {', '.join(lines)}.",
+        f"Site accuracy foretells the gain there, by rank correlation, of {_certain(foretold)}.",
+        "This is a hint from small images in a small network, and no result.",
+    ]

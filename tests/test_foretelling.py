@@ -1,0 +1,98 @@
+"""What the meters foretell: rank correlations against scipy's, the nearest settings, and the recorded readings."""
+
+import dial
+import foretelling
+import numpy
+import pandas
+import pytest
+import torch
+from scipy.stats import spearmanr
+
+import fednb
+import meters
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """Gains of all runs and readings at the settings of the dial, drawn: the first run's go with site accuracy."""
+    draws, names = numpy.random.default_rng(1), [*dial.settings()]
+    read = pandas.DataFrame(draws.uniform(0, 100, (len(names), 3)), names, [*meters.METERS])
+    monkeypatch.setattr(foretelling, "readings", lambda: read)
+    gains = {run: draws.normal(size=len(names)) for run in dial.RUNS} | {dial.RUNS[0]: read["site_accuracy"] ** 3}
+    rows = [
+        {"federation": name, "run": run, "gain": value, "direction": "above"}
+        for run, values in gains.items()
+        for name, value in zip(names, values, strict=True)
+    ]
+    return foretelling.measured(pandas.DataFrame(rows))
+
+
+def test_the_dial_has_42_settings_and_level_0_once():
+    settings = dial.settings()
+    assert len(settings) == 42 and settings["digits, 0"]["level"] == 0
+    assert settings["cifar10, blur 3"] == {"name": "shift_dial", "images": "cifar10", "factor": "blur", "level": 3}
+
+
+def test_rank_correlations_are_scipys(made):
+    found = foretelling.foretells(made)
+    assert len(found) == len(dial.RUNS) * 3
+    for row in found.itertuples():
+        own = made[made["run"] == row.run]
+        assert row.correlation == pytest.approx(spearmanr(own["gain"], own[row.meter]).statistic)
+    assert (found["low"] <= found["high"]).all()
+    first = found[(found["run"] == dial.RUNS[0]) & (found["meter"] == "site_accuracy")]
+    assert first[["correlation", "low", "high"]].to_numpy() == pytest.approx(1)
+    others = found[found["run"] != dial.RUNS[0]]
+    assert (others["low"] < 0).mean() > 0.7 and (others["high"] - others["low"]).median() > 0.3
+
+
+def test_an_interval_resamples_factors_as_wholes(made):
+    """Were the four levels of a factor four settings apart from others, the interval would be as wide as for one."""
+    alike = made.copy()
+    pair = alike["federation"].str.rpartition(" ")[0]
+    for column in ("gain", *meters.METERS):
+        alike[column] = alike.groupby([pair, "run"])[column].transform("mean")
+    foretelling.readings().update(alike.drop_duplicates("federation").set_index("federation")[[*meters.METERS]])
+    wide, narrow = (foretelling.foretells(rows).eval("high - low").median() for rows in (alike, made))
+    assert wide > 1.3 * narrow
+
+
+def test_the_nearest_settings_are_five_and_all_as_near_as_the_fifth(made):
+    for reading in (0, 50, 100):
+        known = made.drop_duplicates("federation").set_index("federation")["site_accuracy"]
+        near = foretelling.nearest(made, reading)
+        assert {*near["federation"]} == {*(known - reading).abs().sort_values().index[:5]}
+    made["site_accuracy"] = made["site_accuracy"].clip(upper=60)
+    assert (foretelling.nearest(made, 90)["site_accuracy"] == 60).all()
+    assert foretelling.nearest(made, 90)["federation"].nunique() > 5
+
+
+def test_a_gain_is_foretold_by_the_mean_of_the_nearest(made):
+    other = pandas.DataFrame({"federation": "mine", "run": dial.RUNS[:1], "gain": 7.0, "site_accuracy": 40.0})
+    [row] = foretelling.predicted(made, other).itertuples()
+    own = made[made["run"] == dial.RUNS[0]]
+    near = own.iloc[(own["site_accuracy"] - 40).abs().argsort()[:5]]
+    assert row.foretold == pytest.approx(near["gain"].mean()) and row.plain == pytest.approx(own["gain"].mean())
+
+
+@pytest.mark.parametrize("name", ["digits, 0", "digits, blur 3"])
+def test_recorded_readings_are_what_the_meters_read(name, monkeypatch):
+    monkeypatch.setattr(meters.models, "lacks", lambda *_: "no weights")
+    found = meters.meters(fednb.load(**dial.settings()[name]))
+    assert found == pytest.approx(foretelling.readings().loc[name, [*found]].to_dict(), rel=1e-4)
+    assert {*foretelling.readings().index} == {*dial.settings(), *dial.held_out()}
+
+
+def test_squeezenet_sees_images_one_by_one():
+    """A dark and a bright image, in any order and number, have features of their own: 512, none negative."""
+    images = torch.stack([torch.full((3, 8, 8), value, dtype=torch.uint8) for value in (10, 200)])
+    network = fednb.models.build({"name": "squeezenet1_1"}, (3, meters.SIZE, meters.SIZE), 2).eval()
+    found = meters.of_squeezenet(images, network)
+    assert found.shape == (2, 512) and (found >= 0).all() and not torch.equal(found[0], found[1])
+    torch.testing.assert_close(meters.of_squeezenet(images.flip(0).repeat(60, 1, 1, 1), network)[:2], found.flip(0))
+
+
+def test_two_sites_are_needed():
+    federation = fednb.load("shifted_digits")
+    [line] = foretelling.of_federation(federation.only(federation.sites[0].name))
+    assert line == "The meters need two sites of 5 training images."
