@@ -1,14 +1,14 @@
 """What the meters foretell: rank correlations against scipy's, the nearest settings, and the recorded readings."""
 
-import dial
-import foretelling
 import numpy
 import pandas
 import pytest
 import torch
 from scipy.stats import spearmanr
 
+import dial
 import fednb
+import foretelling
 import meters
 
 

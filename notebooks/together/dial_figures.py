@@ -1,8 +1,8 @@
 """The gains on the shift dial: against its level, and against what a meter reads."""
 
-from dial import FACTORS, IMAGES, LEVELS, RUNS
 from pandas import DataFrame
 
+from dial import FACTORS, IMAGES, LEVELS, RUNS
 from fednb.report import labels
 from fednb.report.plots._axes import WIDEST, as_written, decorate, new_figure
 from fednb.report.style import style

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy
 import pandas
-from dial import RUNS, base, gains, recipes, settings
 from pandas import DataFrame
 from scipy.stats import rankdata
 
+from dial import RUNS, base, gains, recipes, settings
 from fednb import Federation, Study
 from fednb.report import labels
 from fednb.report.wording import signed

@@ -7,11 +7,11 @@ results/readings.csv has a row for each federation. Nothing is trained; SqueezeN
 
 import argparse
 
-from dial import held_out, settings
-from foretelling import READINGS
 from pandas import DataFrame
 
+from dial import held_out, settings
 from fednb.datasets import load
+from foretelling import READINGS
 from meters import METERS, meters
 
 HEAD = "# What the meters of notebooks/together/meters.py read, written by read_meters.py there.\n"
