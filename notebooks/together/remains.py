@@ -1,60 +1,111 @@
 """What remains of a method's gain over FedAvg when FedAvg, too, has each site's own running statistics."""
 
-from dataclasses import replace
-
+import fednb
+from fednb import registry, report
 from fednb.papers import protocol
 from fednb.report import labels, runs_table, wording
 from fednb.report.gates import activity
+from fednb.report.plots._axes import WIDEST, as_written, decorate, new_figure
 from fednb.report.sentences import spans
+from fednb.report.style import style
 
-OWN = "+own_statistics"
+OWN, BASELINE = "+own_statistics", "fedavg"
+METHODS = ["fedrdn", "fedfa", "fraug", "distrans"]
 NETWORKS = {"group": "with group normalisation", "none": "without normalisation"}
 
 
-def panels(effects) -> dict:
-    """Effects over FedAvg, and those between runs with own statistics, both under the names of the methods alone."""
-    frame = effects.frame
-    own = frame["worse"].str.endswith(OWN)
-    names = {side: frame.loc[own, side].str.replace(OWN, "") for side in ("better", "worse")}
+def bases(rounds: int) -> dict[str, fednb.Recipe]:
+    """FedAvg's recipe on each data set, by name."""
+    small = {"name": "digits_cnn", "channels": 16, "width": 128}
+    every = [fednb.Recipe(model=small, rounds=rounds, momentum=0.9)]
+    return {labels.federation(each.full["federation"]["name"]): each for each in every}
+
+
+def recipes(base: fednb.Recipe, seeds: list[int]) -> dict[str, list[fednb.Recipe]]:
+    """By what normalises: batch normalisation, with averaged and with own statistics, and FedBN; groups; nothing."""
+    masks = registry.task(base.full["federation"]) == "segmentation"
+    methods = [[], *([name] for name in METHODS if not (masks and name in ("fraug", "distrans")))]
+    both, model = methods + [[*each, OWN[1:]] for each in methods], base.full["model"]
     return {
-        "averaged statistics": replace(effects, frame=frame[~own]),
-        "own statistics on both sides": replace(effects, frame=frame[own].assign(**names)),
+        "batch": base.vary(augmentations=both, seed=seeds) + base.vary(algorithm=["fedbn"], seed=seeds),
+        "group": base.with_(model=model | {"groups": 2}).vary(augmentations=methods, seed=seeds),
+        "none": base.with_(model=model | {"normalisation": False}).vary(seed=seeds),
     }
 
 
-def remains(effects, methods: list[str], results) -> list[str]:
-    """What own statistics give FedAvg and what methods add to that, in one line; then each method's gain over FedAvg,
-    and what remains of it. A method that was not active is marked."""
-    rows = {(row["better"], row["worse"]): row for row in effects.frame.to_dict("records")}
-    gains = {run: _points(rows[run, "fedavg"]) for run in (*methods, "fedavg" + OWN)}
-    left = {run: _points(rows[run + OWN, "fedavg" + OWN]) + _inactive(run + OWN, results) for run in methods}
-    adds = ", ".join(f"{labels.short(run)} {said}" for run, said in left.items())
-    alone = gains.pop("fedavg" + OWN)
+def effects(results) -> report.tables.Table:
+    """Every run over FedAvg, and over FedAvg with own statistics where it has them, all tested together."""
+    own, others = BASELINE + OWN, [run for run in results.frame["run"].unique() if run != BASELINE]
+    return report.effects(results, [(run, own if run.endswith(OWN) and run != own else BASELINE) for run in others])
+
+
+def answer(tables: dict) -> list[str]:
+    """What own statistics alone give FedAvg on each data set; how many of the methods' gains are significant, and how
+    many are with own statistics on both sides."""
+    alone, before, after = [], [], []
+    for name, table in tables.items():
+        for row in table.frame.to_dict("records"):
+            if row["better"] == BASELINE + OWN:
+                alone.append(f"{_points(row)} on {name}")
+            elif row["better"] != "fedbn":
+                (after if row["better"].endswith(OWN) else before).append(row["direction"] == "above")
+    counts = f"{sum(before)} of the methods' {len(before)} gains over FedAvg are significant"
     return [
-        f"own running statistics, which need no training, give FedAvg {alone} points; to that add {adds}",
-        *(
-            f"{labels.short(run)} over FedAvg {gain}; with own statistics on both sides {left[run]}"
-            for run, gain in gains.items()
-        ),
+        f"own running statistics, which need no training, give FedAvg {', '.join(alone)}; {counts}, with own "
+        f"statistics on both sides {sum(after)}"
     ]
 
 
-def elsewhere(others: dict, grouped) -> list[str]:
-    """FedAvg in networks without batch normalisation; what methods add with group normalisation."""
+def remains(name: str, table, results) -> str:
+    """Each method's gain over FedAvg, and what remains of it with own statistics on both sides, with its interval."""
+    rows = {(row["better"], row["worse"]): row for row in table.frame.to_dict("records")}
     lines = []
-    for name, results in others.items():
+    for better, worse in rows:
+        if worse == BASELINE + OWN:
+            gain, left = rows[better.removesuffix(OWN), BASELINE], rows[better, worse]
+            idle = " (not active)" if _inactive(better, results) else ""
+            lines.append(f"{labels.short(gain['better'])} {wording.signed(gain['ours'])} to {_points(left)}{idle}")
+    return f"{name}, from over FedAvg to what remains: {', '.join(lines)}"
+
+
+def elsewhere(name: str, grouped, others: dict) -> list[str]:
+    """FedAvg in networks without batch normalisation; what methods add with group normalisation."""
+    scores = []
+    for kind, results in others.items():
         frame = runs_table(results).frame
-        [score] = frame.loc[(frame["run"] == "fedavg") & (frame["client"] == "average"), "value"]
-        lines.append(f"{NETWORKS[name]} FedAvg has {wording.number(score)} %")
+        [score] = frame.loc[(frame["run"] == BASELINE) & (frame["client"] == "average"), "value"]
+        scores.append(f"{NETWORKS[kind]} FedAvg has {wording.number(score)} %")
     adds = ", ".join(f"{labels.short(row['better'])} {_points(row)}" for row in grouped.frame.to_dict("records"))
-    return [f"{lines[0]}; to that add {adds}", *lines[1:]]
+    return [f"{name}: {scores[0]}; to that add {adds}", *(f"{name}: {score}" for score in scores[1:])]
+
+
+def figure(tables: dict, title: str):
+    """A panel for each data set, a row for each method: in grey its gain over FedAvg, in its colour, below, what
+    remains with own statistics on both sides. Thick lines are 95 % intervals, thin ones simultaneous; a filled dot is
+    significant."""
+    rows = [*(f"fedavg+{name}" for name in METHODS), "fedbn", BASELINE + OWN]
+    drawn, every = new_figure(len(tables), WIDEST, 1.4 + 0.5 * len(rows), columns=len(tables))
+    for axes, (name, table) in zip(every, tables.items(), strict=True):
+        decorate(axes, "points", "", name, grid="both")
+        axes.axvline(0, color="0.4", linewidth=1, zorder=1)
+        for each in table.frame.itertuples():
+            left = each.worse != BASELINE
+            place = rows.index(each.better.removesuffix(OWN) if left else each.better) + 0.3 * left
+            color = style(each.better.removesuffix(OWN))["color"] if left else "0.55"
+            axes.plot([each.together_low, each.together_high], [place] * 2, color=color, linewidth=1)
+            axes.plot([each.low, each.high], [place] * 2, color=color, linewidth=3)
+            fill = color if each.direction in ("above", "below") else "white"
+            axes.plot(each.ours, place, "o" if left else "s", color=color, markerfacecolor=fill, markersize=6)
+        axes.set_yticks(range(len(rows)), map(labels.short, rows))
+        axes.set_ylim(len(rows) - 0.4, -0.4)
+    drawn.suptitle(title, fontsize=11)
+    return as_written(drawn)
 
 
 def _points(row: dict) -> str:
     return f"{wording.signed(row['ours'])} ({spans(row)[1] or spans(row)[0]})"
 
 
-def _inactive(run: str, results) -> str:
+def _inactive(run: str, results) -> bool:
     records = [record for recipe, record in results.found.items() if record and recipe.label == run]
-    method, _ = labels.parts(run)[1]
-    return " (not active)" if activity(method, records) < protocol.rules()["active"] else ""
+    return activity(labels.parts(run)[1][0], records) < protocol.rules()["active"]
