@@ -132,8 +132,8 @@ def batch_norm(_) -> str:
     """The answer of ``together/batch_norm``, from its outputs."""
     [notebook] = [each for each in notebooks.select() if each.name == "together/batch_norm"]
     link = "[batch_norm](notebooks/together/batch_norm.ipynb)"
-    outcome = gallery.outcome_of(notebook).replace("embedded digits: ", "On embedded digits ", 1)
-    return f"**Is it the method, or batch normalisation?** {outcome} ({link})."
+    outcome = gallery.outcome_of(notebook).removeprefix("embedded digits: ")
+    return f"**Is it the method, or batch normalisation?** {outcome[0].upper()}{outcome[1:]} ({link})."
 
 
 def _counted(verdicts) -> str:
