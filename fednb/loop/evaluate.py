@@ -1,20 +1,16 @@
 """Measures a client's network on images: what each of them scores, what is predicted, and what its features are."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
+import numpy
 import torch
+from numpy import ndarray
+from scipy.ndimage import binary_erosion, distance_transform_edt
 from torch import Tensor
 
 from fednb.federation import IGNORED, Split
+from fednb.methods import Client
 from fednb.methods.task import overlap
-
-if TYPE_CHECKING:
-    from numpy import ndarray
-
-    from fednb.loop.client import Client
 
 
 @torch.inference_mode()
@@ -93,9 +89,6 @@ def hausdorff_95(one: ndarray, other: ndarray) -> float:
     directions the larger, as in MONAI (MedPy takes one percentile of both directions together). A border pixel has one
     of its four neighbours outside the mask, or lies at the image's edge.
     """
-    import numpy
-    from scipy.ndimage import binary_erosion, distance_transform_edt
-
     if not (one.any() and other.any()):
         return math.nan if one.any() or other.any() else 0.0
     a, b = (mask & ~binary_erosion(mask) for mask in (one, other))

@@ -13,6 +13,10 @@ from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 
+import numpy
+import torch
+from filelock import FileLock, Timeout
+
 from fednb.errors import DamagedError, HeldError, StoreError
 from fednb.files import PART, remove, write_atomically, write_together
 from fednb.recipe import Recipe
@@ -100,8 +104,6 @@ class Store:
     def write(self, recipe: Recipe, record: Record, artefacts: dict[str, dict] | None = None) -> Path:
         """Writes a record once, atomically. The first writer of a recipe wins, unless what it wrote is damaged, or
         stale where ``renew`` is set. StoreError when the disk is full or not writable; what is recorded stays."""
-        import numpy
-
         path = self.folder / recipe.filename
         if path.exists() and self._stays(path):
             return path
@@ -131,8 +133,6 @@ class Store:
     def lock(self, recipe: Recipe, wait: bool = True):
         """Held while a run trains: a second process that wants the same run says so and waits, or raises HeldError.
         Half files of processes that were killed are removed. Without locks a run may be trained twice."""
-        from filelock import FileLock, Timeout
-
         lock = FileLock(self.locks / f"{recipe.key}.lock")
         try:
             self.locks.mkdir(parents=True, exist_ok=True)
@@ -160,8 +160,6 @@ class Store:
     def save_checkpoint(self, recipe: Recipe, state: dict, keep_last: bool = False) -> None:
         """Replaces the checkpoint of a run, atomically; its last 32 bytes are a SHA-256. With ``keep_last`` the one
         before stays for ``step_back``."""
-        import torch
-
         path = self._checkpoint(recipe)
         if keep_last and path.exists():
             os.replace(path, _before(path))
@@ -180,8 +178,6 @@ class Store:
 
     def load_checkpoint(self, recipe: Recipe, device) -> dict | None:
         """The state of an unfinished run, or None; a damaged file is set aside and the run starts again."""
-        import torch
-
         path = self._checkpoint(recipe)
         if not path.exists():  # a process was killed between two checkpoints, or there is none
             self.step_back(recipe)

@@ -1,26 +1,25 @@
 """Trains one recipe: from its last checkpoint on, into a record."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import torch
 
 from fednb import datasets
 from fednb.errors import RunError, StoreError
 from fednb.federation import Federation
+from fednb.loop.loop import FederatedRun, Rounds
+from fednb.loop.network import rehearse
+from fednb.models import pretrained_below
 from fednb.recipe import Recipe
 from fednb.records import scores, signals
 from fednb.records.provenance import maker, origin, source_hash
 from fednb.records.staleness import sources, used
 from fednb.records.store import Record, Store
-
-if TYPE_CHECKING:
-    from fednb.loop.loop import Rounds
 
 CHECKPOINT_SECONDS = 60.0
 
@@ -45,10 +44,6 @@ def train_one(
             store.drop_checkpoint(recipe)  # whoever made it may have been killed before this
             progress(recipe, recipe.rounds)
             return record
-        from fednb.loop.loop import FederatedRun
-        from fednb.loop.network import rehearse
-        from fednb.models import pretrained_below
-
         rehearse(recipe)
         with pretrained_below(root):
             run = FederatedRun(recipe, federation or federation_of(recipe, root), device)
@@ -125,8 +120,6 @@ def _measured(run: Rounds, rounds: list[dict], packed: dict, seconds: float) -> 
 
 @contextmanager
 def _threads(count: int | None):
-    import torch
-
     here = torch.get_num_threads()
     torch.set_num_threads(count or here)
     try:

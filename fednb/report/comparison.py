@@ -4,6 +4,8 @@
 are read.
 """
 
+import pandas
+
 from fednb.errors import RecipeError
 from fednb.papers import protocol
 from fednb.report import labels, wording
@@ -71,8 +73,6 @@ def comparison(results, printed, rule: str | None = None):
     stand_in, difference (ours - paper), outside (whether the difference is more than the spread of runs explains, ours
     and the printed ones; never with one seed, nor of older code).
     """
-    import pandas
-
     [federation, *others] = printed["federation"].unique()
     if others:
         raise RecipeError(
@@ -120,8 +120,6 @@ def cross_site(results):
     From runs with ``evaluation=["cross_site"]``. Columns as in ``fednb.report.selection.selected``, and ``source``: the
     site that trained the model; ``client`` is the site whose test images it saw.
     """
-    import pandas
-
     finals = selected(wording.frame_of(results), "last").assign(source="")
     parts = [finals.head(0)]
     for record in results.records:

@@ -7,7 +7,7 @@ aggregation that is robust against it is a method of its own, which is not here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,9 +17,7 @@ from fednb.federation import AVERAGE, SPLITS, UNITS, Federation, Outline
 from fednb.loop.network import require_same
 from fednb.loop.server import Server
 from fednb.methods import Message, Method, entries
-
-if TYPE_CHECKING:
-    from fednb.recipe import Recipe
+from fednb.recipe import Recipe
 
 MOST = 10**7  # images of a site in a split, classes, a tenth of an image's values: room is made for what is introduced
 LONGEST = 200  # characters of a name, or of what went wrong at a client

@@ -1,5 +1,7 @@
 """Lines: accuracy over rounds, and whatever else has an x and a y."""
 
+import seaborn
+
 from fednb.papers import protocol
 from fednb.report import wording
 from fednb.report.plots._axes import PAPER, WIDEST, as_written, decorate, new_figure, printed_values, wrapped
@@ -57,8 +59,6 @@ def convergence(frame, title: str = "", printed=None):
 
 
 def _curve(axes, label: str, look: dict, by_seed) -> None:
-    import seaborn
-
     look = look | {"markevery": max(1, by_seed["round"].nunique() // 10), "markersize": 5, "markeredgewidth": 0}
     band = {"errorbar": ("pi", 100), "err_kws": {"alpha": 0.15, "linewidth": 0}}
     band = band if by_seed["seed"].nunique() > 1 else {"errorbar": None}

@@ -4,6 +4,8 @@ import textwrap
 from math import nan
 from typing import NamedTuple
 
+from matplotlib.lines import Line2D
+
 from fednb import papers
 from fednb.report import labels, wording
 from fednb.report.comparison import tested
@@ -233,7 +235,5 @@ def rows_of_dots(
 
 def _legend(figure, key: dict[str, dict], **look) -> None:
     """Below the figure: what lines and markers of each look are."""
-    from matplotlib.lines import Line2D
-
     shown = [Line2D([], [], label=label, **own) for label, own in key.items()]
     figure.legend(handles=shown, loc="outside lower center", frameon=False, fontsize=8, **look)
