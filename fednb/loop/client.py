@@ -16,7 +16,6 @@ from fednb.federation import Outline, Site, Split
 from fednb.loop import evaluate
 from fednb.loop.network import all_finite, require_same, state_of
 from fednb.methods import DTYPES, TASKS, Batch, Message, Method, entries, flow, kept, measured, overrides, owners, part
-from fednb.methods.precision import autocast
 from fednb.recipe import Recipe
 
 TEST_BATCH = 128
@@ -84,6 +83,10 @@ class Client:
         if purpose not in self._generators:
             self._generators[purpose] = randomness.generator(*self._key, purpose)
         return self._generators[purpose]
+
+    def draw_seed(self, purpose: str) -> int:
+        """A seed to leave in ``batch.aside`` before a step: what it draws is alike each time its loss is computed."""
+        return int(torch.randint(2**62, (), generator=self.generator(purpose)))
 
     @property
     def _key(self) -> tuple:
@@ -276,7 +279,7 @@ class Client:
 
     def autocast(self):
         """Inside, layers compute in bf16 where the recipe asks for it."""
-        return autocast(self.recipe.precision, self.device)
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.precision == "bf16")
 
     def objective(self, batch: Batch) -> Tensor:
         """The criterion and every method's added terms."""

@@ -2,7 +2,11 @@
 
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
+
+# Of weights, images and losses, by a recipe's ``precision``
+DTYPES = {"fp32": torch.float32, "bf16": torch.float32, "fp64": torch.float64}
 
 
 @dataclass

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from fednb.errors import RecipeError
 from fednb.methods.batch import Batch
-from fednb.methods.messages import Message
+from fednb.methods.messages import Message, add
 from fednb.methods.options import require_allowed
 from fednb.methods.task import Meaning, classification_only
 from fednb.recipe import Recipe
@@ -162,6 +162,16 @@ class Method:
         """Test time: logits ``[n, classes]``, of segmentation for every pixel, the largest wins; has one owner."""
         client.forward(batch)
         return batch.logits
+
+
+class Averaged(Method):
+    """A method whose replies the server averages by the clients' weights, and keeps, entry by entry."""
+
+    def collect(self, server: Server, client: str, weight: float, reply: Message) -> None:
+        add(server.scratch(self), weight, reply)
+
+    def aggregate(self, server: Server) -> None:
+        server.memory(self).update(server.scratch(self))
 
 
 OWNED = ("criterion", "step", "aggregate_model", "predict")

@@ -1,6 +1,7 @@
 """What torchvision's networks have in common here, and what ResNet-18 and ResNet-50 have."""
 
 from functools import partial
+from itertools import pairwise
 
 from torch import Tensor, nn
 
@@ -40,6 +41,13 @@ class FromTorchvision(Staged):
         if pretrained:
             self.weights_hash = _pretrained.start(network, self.their_head, self.weights)
         return network
+
+    def cut(self, network: nn.Module, ends: tuple[int, ...], classes: int) -> None:
+        """Stages that end after so many of torchvision's ``features``, the mean over the last maps, and a head."""
+        for stage, (start, end) in zip(self.stages, pairwise((0, *ends)), strict=True):
+            setattr(self, stage, nn.Sequential(*network.features[start:end]))
+        self.hidden = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), network.classifier[0])
+        self.head = nn.Linear(self.stage_channels[-1], classes)
 
 
 class ResNet(FromTorchvision):

@@ -3,8 +3,7 @@
 import torch
 
 from fednb.errors import RecipeError
-from fednb.methods import EVERY_TASK, Client, Message, Method, Server
-from fednb.recipe import Recipe
+from fednb.methods import EVERY_TASK, Client, Message, Method, Recipe, Server
 
 
 class FedNova(Method):

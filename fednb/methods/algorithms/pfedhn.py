@@ -8,8 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fednb.errors import RecipeError
-from fednb.methods import EVERY_TASK, Client, Message, Method, Server, entries, measured, option, part
-from fednb.recipe import Recipe
+from fednb.methods import EVERY_TASK, Client, Message, Method, Recipe, Server, entries, measured, option, part
 
 LIMIT = 2e9  # bytes of a hypernetwork
 

@@ -2,12 +2,11 @@
 
 import torch
 
-from fednb.methods import EVERY_TASK, Batch, Client, Message, Method, Server, add
+from fednb.methods import EVERY_TASK, Averaged, Batch, Client, Message, Method, Recipe, Server
 from fednb.methods.algorithms.fednova import gradient_weight, require_fresh_sgd
-from fednb.recipe import Recipe
 
 
-class Scaffold(Method):
+class Scaffold(Averaged):
     r"""Stochastic controlled averaging.
 
     A client k starts at y = w and steps with the corrected gradient; by the paper's option II,
@@ -73,9 +72,6 @@ class Scaffold(Method):
         change = {n: m / rate - common[n] for n, m in zip(client.parameters(), moved, strict=True)}  # Eq. 4
         own.update({name: own[name] + change[name] for name in change})
         return change
-
-    def collect(self, server: Server, client: str, weight: float, reply: Message) -> None:
-        add(server.scratch(self), weight, reply)
 
     def aggregate(self, server: Server) -> None:
         common = server.memory(self)

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from fednb.methods import EVERY_TASK, Batch, Client, Method, frozen, option
-from fednb.methods.augmentations import _draws
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class AdvProp(Method):
 
     def before_step(self, client: Client, batch: Batch) -> None:
         if self.steps > 0:
-            batch.aside[self.name] = _draws.seed(client, self.name)
+            batch.aside[self.name] = client.draw_seed(self.name)
 
     def criterion(self, client: Client, batch: Batch) -> Tensor:
         clean = super().criterion(client, batch)

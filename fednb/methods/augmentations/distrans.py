@@ -7,13 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from fednb.errors import RecipeError
-from fednb.methods import Batch, Client, Method, Server, classification_only, frozen, option, overrides
+from fednb.methods import Batch, Client, Method, Recipe, Server, classification_only, frozen, option, overrides
 from fednb.methods.augmentations._offset_network import Aggregator, Hypernetwork
 from fednb.methods.augmentations._two_channels import InputChannels, along_offset, blend
 from fednb.methods.augmentations.normalise import IMAGENET_MEAN, IMAGENET_STD
 from fednb.methods.messages import Message, alike, entries, part
 from fednb.randomness import generator, seeded
-from fednb.recipe import Recipe
 
 NETWORK_RATE = 1e-2  # released code; none is printed
 

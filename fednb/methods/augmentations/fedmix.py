@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 
 from fednb.errors import DataError, RecipeError
-from fednb.methods import EVERY_TASK, Batch, Client, Message, Method, Server, option, overrides
-from fednb.recipe import Recipe
+from fednb.methods import EVERY_TASK, Batch, Client, Message, Method, Recipe, Server, option, overrides
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from fednb.errors import DataError
-from fednb.methods import EVERY_TASK, Batch, Client, Message, Method, Server, flow, option
+from fednb.methods import EVERY_TASK, Batch, Client, Message, Method, Recipe, Server, flow, option
 from fednb.methods.augmentations.normalise import refuse_after
-from fednb.recipe import Recipe
 
 CHUNK = 256
 

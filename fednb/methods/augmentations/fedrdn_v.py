@@ -1,8 +1,7 @@
 """FedRDN-V: every image is normalised with the average of all clients' statistics; nothing is drawn."""
 
-from fednb.methods import EVERY_TASK, Batch, Client, Message, Method, Server
+from fednb.methods import EVERY_TASK, Batch, Client, Message, Method, Recipe, Server
 from fednb.methods.augmentations.fedrdn import channel_statistics, gather, refuse_changed
-from fednb.recipe import Recipe
 
 
 class FedRDNV(Method):
