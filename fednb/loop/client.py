@@ -29,7 +29,7 @@ class Client:
     the client keeps between rounds is in ``memories``: dictionaries of named tensors, by the method's name. Its part in
     a run are calls that take a message and the round and give a message: ``offer`` and ``learn`` once before round 1,
     then ``work`` and ``test``; ``visit``, ``represent``, ``show``, ``compare`` where a recipe asks, and
-    ``act`` in the end.
+    ``act`` in the end. DataError where a batch of one image would meet batch normalisation.
 
     task: what is asked of its images, loss and scores; classes: how many. model: its network, with ``features``,
     ``head`` and ``stages``. methods: all of the run, in order; owner: who of them owns each hook that one alone may
@@ -61,6 +61,7 @@ class Client:
         self.keeps = kept(model, methods, recipe)
         if self.keeps:
             self.memories["kept"] = {n: t.clone() for n, t in state_of(model).items() if n in self.keeps}
+        self._refuse_batches_of_one()
 
     def memory(self, method: Method) -> Message:
         """What a method keeps at this client between rounds."""
@@ -338,8 +339,7 @@ class Client:
             if value is not None
         }
 
-    def refuse_batches_of_one(self) -> None:
-        """DataError where a batch of one image would meet batch normalisation."""
+    def _refuse_batches_of_one(self) -> None:
         size, batch = len(self.site.train), self.recipe.batch_size
         if min(size, batch) == 1 and any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in self.model.modules()):
             raise DataError(

@@ -165,7 +165,10 @@ class Method:
 
 
 class Averaged(Method):
-    """A method whose replies the server averages by the clients' weights, and keeps, entry by entry."""
+    """A method whose replies the server averages by the clients' weights, keeps, and sends, entry by entry."""
+
+    def send(self, server: Server, client: str) -> Message:
+        return server.memory(self)
 
     def collect(self, server: Server, client: str, weight: float, reply: Message) -> None:
         add(server.scratch(self), weight, reply)
@@ -194,9 +197,7 @@ def owners(methods: list[Method]) -> dict[str, Method]:
     for hook in OWNED:
         wanting = [method for method in methods if overrides(method, hook)]
         if len(wanting) > 1:
-            raise RecipeError(
-                f"{' and '.join(method.name for method in wanting)} cannot be combined: each of them replaces "
-                f'the "{hook}" of a run, which can have only one owner. Leave one of them out.'
-            )
+            why = f'each of them replaces the "{hook}" of a run, which can have only one owner. Leave one of them out'
+            raise RecipeError(f"{' and '.join(method.name for method in wanting)} cannot be combined: {why}.")
         owned[hook] = (wanting or methods)[0]
     return owned

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import ExitStack
 from functools import lru_cache
 from pathlib import Path
 
@@ -55,7 +55,9 @@ def finish(run: Rounds, store: Store, progress: Progress = lambda recipe, rounds
     apart, or a round where the run is ``saved_every_round``."""
     recipe = run.recipe
     saved = store.load_checkpoint(recipe, next(run.model.parameters()).device) or {}
-    with _threads(saved.get("made_from", {}).get("threads")):
+    with ExitStack() as afterwards:
+        afterwards.callback(torch.set_num_threads, torch.get_num_threads())
+        torch.set_num_threads(saved.get("made_from", {}).get("threads") or torch.get_num_threads())
         made_from = {"data": run.fingerprint, "recipe": recipe.full, **maker(run.model), "code": source_hash()}
         if sources(recipe.full):
             made_from["source"] = used(recipe.full)
@@ -96,9 +98,10 @@ def finish(run: Rounds, store: Store, progress: Progress = lambda recipe, rounds
 def _measured(run: Rounds, rounds: list[dict], packed: dict, seconds: float) -> tuple[Record, dict]:
     recipe = run.recipe
     artefacts = {"scores": packed}
-    for name, made in (("features", run.features), ("examples", run.examples), ("masks", run.masks)):
+    for name, call in {"features": "represent", "examples": "show", "masks": "compare"}.items():
         if name in recipe.evaluation:
-            artefacts[name] = {entry: tensor.numpy() for entry, tensor in made().items()}
+            found = run.features() if name == "features" else run.gathered(call)
+            artefacts[name] = {entry: tensor.numpy() for entry, tensor in found.items()}
     if "server" in recipe.evaluation:
         artefacts["server"] = {name: tensor.cpu().numpy() for name, tensor in run.server.remembered().items()}
     carried = run.carried | {"outside": sources(recipe.full)}
@@ -116,16 +119,6 @@ def _measured(run: Rounds, rounds: list[dict], packed: dict, seconds: float) -> 
         activity=run.activity(),
     )
     return record, artefacts
-
-
-@contextmanager
-def _threads(count: int | None):
-    here = torch.get_num_threads()
-    torch.set_num_threads(count or here)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(here)
 
 
 def federation_of(recipe: Recipe, root: str | Path | None = None, site: str | None = None) -> Federation:

@@ -75,10 +75,8 @@ def comparison(results, printed, rule: str | None = None):
     """
     [federation, *others] = printed["federation"].unique()
     if others:
-        raise RecipeError(
-            f"printed has the federations {', '.join([federation, *others])}; expected one. "
-            "Give it to fednb.papers.printed(paper, table, federation)."
-        )
+        advice = "Give it to fednb.papers.printed(paper, table, federation)"
+        raise RecipeError(f"printed has the federations {', '.join([federation, *others])}; expected one. {advice}.")
     across, unseen = printed["source"].any(), of_unseen(printed)
     if across and rule not in (None, "last"):
         raise RecipeError(f'the rule is "{rule}"; local models are tested in the last round: take "last".')

@@ -108,10 +108,8 @@ def _require_one_setting(pair: Pair) -> None:
     better, worse = (wording.setting_of(rows.assign(stale=False)) for rows in pair[:2])
     if better != worse:
         labels = " and ".join(rows["run"].iloc[0] for rows in pair[:2])
-        raise RecipeError(
-            f"{labels} were run in different settings: {better} and {worse}. Compare runs that differ in their methods "
-            "alone."
-        )
+        advice = "Compare runs that differ in their methods alone"
+        raise RecipeError(f"{labels} were run in different settings: {better} and {worse}. {advice}.")
 
 
 def _paired(pair: Pair, records: dict, spreads: dict, spare: bool) -> Measured | None:

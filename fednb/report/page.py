@@ -111,11 +111,8 @@ class Page:
         return self._kept(Study([recipe for recipe, record in known.found.items() if record], self.paper).recorded())
 
     def _kept(self, results: Results) -> Results:
-        same = [
-            {record.key for record in known.records} == {record.key for record in results.records}
-            for known in self.shown
-        ]
-        if results.records and not any(same):
+        own, *known = ({record.key for record in each.records} for each in (results, *self.shown))
+        if own and own not in known:
             self.shown.append(results)
         return results
 

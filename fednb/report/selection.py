@@ -29,10 +29,8 @@ def rounds_taken(frame, rule: str) -> dict[str, tuple[int, ...]]:
 def _best(frame, split: str) -> dict[str, tuple[int, ...]]:
     scored = frame[(frame["split"] == split) & (frame["images"] > 0)]
     if lacking := ", ".join(frame.loc[~frame["key"].isin(scored["key"]), "run"].unique()):
-        raise DataError(
-            f"no {split} accuracy is recorded for {lacking}; expected {split} images at some site. "
-            'Choose another rule, for example "last".'
-        )
+        why = f'expected {split} images at some site. Choose another rule, for example "last"'
+        raise DataError(f"no {split} accuracy is recorded for {lacking}; {why}.")
     means = scored.groupby(["key", "round"])["accuracy"].mean()
     best = means[means >= means.groupby("key").transform("max") - 100 * TIE].reset_index()
     return {key: (int(number),) for key, number in best.groupby("key")["round"].min().items()}

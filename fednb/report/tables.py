@@ -110,11 +110,6 @@ def runs_table(results, rule: str | None = None) -> Table:
     )
     made = (f"Setting: {wording.setting(results)}.", *wording.note_lines(results))
     cells = cells.rename(columns=heads).rename_axis(index=None, columns=None)
-    return _on_data(results.frame, numbers, (about, wording.AVERAGE), cells, made)
-
-
-def _on_data(runs, numbers, caption: tuple[str, ...], cells, made: tuple[str, ...]) -> Table:
-    """A table whose caption begins with what the runs were trained on, where that is not the paper's data."""
-    marked = wording.mark(runs)
-    first = (wording.stand_in_line(runs),) if marked else ()
-    return Table(numbers, (*first, *caption), cells, made, mark=marked)
+    marked = wording.mark(results.frame)
+    caption = (*([wording.stand_in_line(results.frame)] if marked else []), about, wording.AVERAGE)
+    return Table(numbers, caption, cells, made, mark=marked)

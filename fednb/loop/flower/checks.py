@@ -162,7 +162,5 @@ def require_alike(sent: dict[str, Message], replies: dict[str, Message], methods
         other, expected = first.setdefault(asked, (client, form))
         if form != expected:
             names = ", ".join(sorted({name for name, *_ in form ^ expected}))
-            raise RunError(
-                f"{client} and {other} sent {names} in different forms, or one of them did not. One of them has "
-                "another recipe, or is not honest."
-            )
+            advice = "One of them has another recipe, or is not honest"
+            raise RunError(f"{client} and {other} sent {names} in different forms, or one of them did not. {advice}.")

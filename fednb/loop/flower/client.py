@@ -39,7 +39,6 @@ def answer(
             "configuration names as memory; or remove the run's checkpoint at the server, and all of it starts again."
         )
     client = Client(site, federation.outline, *build(recipe, federation.outline, device), recipe)
-    client.refuse_batches_of_one()
     for name, memory in memories.get(after, {}).items():
         client.memories[name] = {entry: value.to(device, copy=True) for entry, value in memory.items()}
     reply = getattr(client, kind)({name: value.to(device) for name, value in message.items()}, round)

@@ -36,7 +36,5 @@ class All(Method):
             (exchanging, f"{' and '.join(exchanging)}, by which clients exchange or keep something"),
         ):
             if found:
-                raise RecipeError(
-                    f"all cannot be combined with {what}: it has one client, with the images of every site. Leave it "
-                    "out, or take another algorithm."
-                )
+                why = "it has one client, with the images of every site. Leave it out, or take another algorithm"
+                raise RecipeError(f"all cannot be combined with {what}: {why}.")

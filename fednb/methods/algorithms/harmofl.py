@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fednb.methods import EVERY_TASK, Averaged, Batch, Client, Message, Server, option
+from fednb.methods import EVERY_TASK, Averaged, Batch, Client, Message, option
 from fednb.methods.algorithms.fedsam import FedSAM
 
 
@@ -58,9 +58,6 @@ class HarmoFL(Averaged):  # Eq. 3
     amplitude: bool = True
     momentum: float = option(0.1, within="(0, 1]")
     variant: str = option("paper", one_of=("paper", "released"))
-
-    def send(self, server: Server, client: str) -> Message:
-        return server.memory(self)
 
     def inputs(self, client: Client, batch: Batch) -> None:
         if not self.amplitude:

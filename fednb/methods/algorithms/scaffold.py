@@ -49,9 +49,6 @@ class Scaffold(Averaged):
     def prepare_receive(self, client: Client, shared: Message) -> None:
         client.memory(self).update({n: torch.zeros_like(p) for n, p in client.parameters().items()})
 
-    def send(self, server: Server, client: str) -> Message:
-        return server.memory(self)
-
     def begin(self, client: Client) -> None:
         parameters, own, common = client.parameters(), client.memory(self), client.inbox(self)
         client.scratch(self).update(

@@ -84,10 +84,8 @@ class DisTrans(Method):
         later = methods[methods.index(self) + 1 :]
         changing = [m.name for m in later if overrides(m, "inputs") or overrides(m, "before_step")]
         if changing:
-            raise RecipeError(
-                f"{self.name} stands before {', '.join(changing)} among the augmentations; the pass for its offset "
-                f"must see a batch as all others leave it. Name {self.name} last."
-            )
+            why = f"the pass for its offset must see a batch as all others leave it. Name {self.name} last"
+            raise RecipeError(f"{self.name} stands before {', '.join(changing)} among the augmentations; {why}.")
 
     def build(self, model: nn.Module) -> nn.Module:
         if self.channels == 1 and self.projection == 0 and self.alpha == 0:

@@ -13,8 +13,19 @@ from fednb.methods.augmentations.normalise import refuse_after
 CHUNK = 256
 
 
+class OfClients(Method):
+    """A method that normalises images by what clients measure of theirs: ``mean`` and ``std``, ``[channels]``."""
+
+    tasks = EVERY_TASK
+    images_become = "normalised"
+    ranges = {"mean": (0, 1), "std": (1e-9, 1)}
+
+    def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
+        refuse_after(self, methods, ("normalised", "of one amplitude"), "its statistics are of images as they come")
+
+
 @dataclass(frozen=True)
-class FedRDN(Method):
+class FedRDN(OfClients):
     r"""Federated random data normalisation.
 
     Each client k measures its training images once, the server shares all pairs, and
@@ -46,14 +57,7 @@ class FedRDN(Method):
     other. Statistics of one pass over augmented images (black corners included), sample standard deviation.
     """
 
-    tasks = EVERY_TASK
-    images_become = "normalised"
-    ranges = {"mean": (0, 1), "std": (1e-9, 1)}
-
     variant: str = option("paper", one_of=("paper", "released"))
-
-    def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
-        refuse_changed(self, methods)
 
     def prepare_offer(self, client: Client) -> Message:
         augmented = client.recipe.flow if self.variant == "released" else ()
@@ -81,10 +85,6 @@ class FedRDN(Method):
         """How far clients' means lie from its own, in its standard deviations: the mean over clients and channels."""
         mean, own_mean, own_std = (client.memory(self)[name] for name in ("mean", "own_mean", "own_std"))
         return float(((mean - own_mean) / own_std).abs().mean())
-
-
-def refuse_changed(method: Method, methods: list[Method]) -> None:
-    refuse_after(method, methods, ("normalised", "of one amplitude"), "its statistics are of images as they come")
 
 
 def channel_statistics(client: Client, augmented: tuple[str, ...] = (), correction: int = 0) -> tuple[Tensor, Tensor]:

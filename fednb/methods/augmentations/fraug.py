@@ -153,9 +153,6 @@ class FRAug(Averaged):  # Algorithm 1, line 6 of the server
             drawn = self.drawn("rtnet", (features, classes), recipe, client.device, client.name)
             memory.update(entries("rtnet", drawn))
 
-    def send(self, server: Server, client: str) -> Message:
-        return server.memory(self)
-
     def begin(self, client: Client) -> None:
         memory, groups = client.memory(self), self.reading(self, client).groups
         received = {"generator": client.inbox(self), "rtnet": part(memory, "rtnet")}

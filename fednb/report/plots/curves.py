@@ -44,7 +44,7 @@ def convergence(frame, title: str = "", printed=None):
             axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     else:
         behind = next((label for label, run in runs.items() if run == "fedavg"), next(iter(curves)))
-        grey = _mean(curves.pop(behind)[1])
+        grey = curves.pop(behind)[1].groupby("round")["accuracy"].mean()
         figure, every = new_figure(len(curves), width=WIDEST, height=2 * -(-len(curves) // 4), columns=4)
         for number, (axes, (label, curve)) in enumerate(zip(every, curves.items(), strict=True)):
             axes.plot(grey, color="0.7", linewidth=2.5)
@@ -63,10 +63,6 @@ def _curve(axes, label: str, look: dict, by_seed) -> None:
     band = {"errorbar": ("pi", 100), "err_kws": {"alpha": 0.15, "linewidth": 0}}
     band = band if by_seed["seed"].nunique() > 1 else {"errorbar": None}
     seaborn.lineplot(by_seed, x="round", y="accuracy", label=label, legend=False, ax=axes, **look, **band)
-
-
-def _mean(by_seed):
-    return by_seed.groupby("round")["accuracy"].mean()
 
 
 def _ends(axes, curves: dict, ends: dict, theirs: dict) -> None:
