@@ -15,7 +15,8 @@ from fednb.errors import DataError, RunError
 from fednb.federation import Outline, Site, Split
 from fednb.loop import evaluate
 from fednb.loop.network import all_finite, require_same, state_of
-from fednb.methods import DTYPES, TASKS, Batch, Message, Method, entries, flow, kept, measured, overrides, owners, part
+from fednb.methods import DTYPES, TASKS, Batch, Message, Method, entries, flow, kept, overrides, owners, part
+from fednb.methods.running_statistics import batch_norms, measured
 from fednb.recipe import Recipe
 
 TEST_BATCH = 128
@@ -53,10 +54,8 @@ class Client:
         self.round = 0
         self.steps = 0
         self.optimiser: torch.optim.Optimizer | None = None
+        self._forget()
         self.memories: dict[str, Message] = {}
-        self._inbox: Message = {}
-        self._scratch: dict[str, dict] = {}
-        self._generators: dict[str, torch.Generator] = {}
         self._occasion: tuple[str, ...] = ()
         self.keeps = kept(model, methods, recipe)
         if self.keeps:
@@ -341,7 +340,7 @@ class Client:
 
     def _refuse_batches_of_one(self) -> None:
         size, batch = len(self.site.train), self.recipe.batch_size
-        if min(size, batch) == 1 and any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in self.model.modules()):
+        if min(size, batch) == 1 and batch_norms(self.model):
             raise DataError(
                 f"client {self.name} has batches of one image ({size} training images, batch size {batch}); batch "
                 "normalisation needs two. Add images, leave the site out, or take a larger batch."

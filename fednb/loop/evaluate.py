@@ -17,10 +17,9 @@ from fednb.methods.task import overlap
 def scores(client: Client, split: Split) -> Tensor:
     """What each image earns with the network in ``client.model``, in [0, 1]: float64 ``[n]``."""
     client.model.eval()
-    found = [torch.zeros(0, dtype=torch.float64, device=client.device)]
-    for batch in client.test_batches(split):
-        found.append(client.task.scores(client.owner["predict"].predict(client, batch), batch.targets))
-    return torch.cat(found)
+    predict, none = client.owner["predict"].predict, torch.zeros(0, dtype=torch.float64, device=client.device)
+    found = [client.task.scores(predict(client, batch), batch.targets) for batch in client.test_batches(split)]
+    return torch.cat([none, *found])
 
 
 def total(scores: Tensor) -> int | float:
@@ -44,11 +43,9 @@ def features(client: Client, split: Split) -> Tensor:
 def predictions(client: Client, split: Split) -> Tensor:
     """The class that the network predicts for each image, or each pixel: ``whole`` numbers of the targets' shape."""
     client.model.eval()
-    kind = whole(client.classes)
-    found = [split.targets[:0].to(kind)]
-    for batch in client.test_batches(split):
-        found.append(client.task.prediction(client.owner["predict"].predict(client, batch)).to(kind))
-    return torch.cat(found)
+    kind, predict = whole(client.classes), client.owner["predict"].predict
+    found = [client.task.prediction(predict(client, batch)).to(kind) for batch in client.test_batches(split)]
+    return torch.cat([split.targets[:0].to(kind), *found])
 
 
 def whole(count: int) -> torch.dtype:

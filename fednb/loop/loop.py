@@ -68,8 +68,7 @@ class Rounds:
         for _ in self.exchange("learn", 0, ((name, shared) for name in self.clients)):
             pass
         up = self._total([byte_counts(offer) for offer in offers.values()])
-        down = self._total([byte_counts(shared)] * len(offers))
-        self.prepared = {"up": up, "down": down}
+        self.prepared = {"up": up, "down": self._total([byte_counts(shared)] * len(offers))}
         return self.prepared
 
     def advance(self) -> dict:

@@ -24,10 +24,8 @@ class Staged(nn.Module):
         return self.head(self.features(images))
 
 
-def normalised(
-    channels: int, normalisation: bool, groups: int, batch: type[nn.Module] = nn.BatchNorm2d
-) -> list[nn.Module]:
-    """One layer, or none without normalisation.
+def normalised(channels: int, normalisation: bool, groups: int, batch: type[nn.Module] = nn.BatchNorm2d) -> list:
+    """One layer in a list, or none without normalisation.
 
     groups: of channels, for group normalisation (Wu and He, ECCV 2018), as Hsieh et al. take it in federated learning
         (ICML 2020, Sec. 5), two in FedDyn's code; 0 for batch normalisation, of the kind ``batch``. RecipeError

@@ -30,9 +30,8 @@ class FromTorchvision(Staged):
         if min(height, width) < 32:
             raise RecipeError(f"{self.name} was given images of {height} x {width}; it needs at least 32 x 32.")
         if pretrained and channels != 3:
-            raise RecipeError(
-                f"{self.name} was given images of {channels} channels and pretrained; ImageNet's weights are for 3."
-            )
+            found = f"{self.name} was given images of {channels} channels"
+            raise RecipeError(f"{found} and pretrained; ImageNet's weights are for 3.")
         if pretrained and groups:
             raise RecipeError(f"{self.name} was given {groups} groups and pretrained; ImageNet's weights have none.")
         layer = {"norm_layer": partial(group, groups)} if groups else {}

@@ -14,8 +14,7 @@ def rounds_to_keep(rounds: list[dict], images: dict[str, list[int]]) -> set[int]
     record. images: for each split, of each client; 0 where it is unseen and chooses no round."""
     kept = {values["round"] for values in rounds[-LAST:]}
     for split in ("validation", "test"):
-        counts = images[split]
-        shares = [[n / c for n, c in zip(values[split], counts, strict=True) if c] for values in rounds]
+        shares = [[n / c for n, c in zip(values[split], images[split], strict=True) if c] for values in rounds]
         means = [sum(own) / max(1, len(own)) for own in shares]
         kept |= {next(values["round"] for values, mean in zip(rounds, means, strict=True) if mean >= max(means) - TIE)}
     return kept

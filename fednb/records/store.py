@@ -112,9 +112,8 @@ class Store:
             content = BytesIO()
             numpy.savez_compressed(content, **arrays)
             checksums[name] = checksum(content.getvalue())
-            common = name.endswith(SHARED)
-            place = shared(path, checksums[name]) if common else path.with_suffix(f".{name}.npz")
-            files[place] = content.getvalue()
+            own = path.with_suffix(f".{name}.npz")
+            files[shared(path, checksums[name]) if name.endswith(SHARED) else own] = content.getvalue()
         write_together(files | {path: to_text(replace(record, checksums=checksums)).encode()})  # the record last
         return path
 
@@ -211,11 +210,8 @@ class Store:
 
 
 def _require_same(record: Record, recipe: Recipe, path: Path) -> None:
-    differing = [
-        f"{name} was {value!r} and is {recipe.full[name]!r}"
-        for name, value in record.recipe.items()
-        if name in recipe.full and not _agree(value, recipe.full[name])
-    ]
+    both = [(name, then, recipe.full[name]) for name, then in record.recipe.items() if name in recipe.full]
+    differing = [f"{name} was {then!r} and is {now!r}" for name, then, now in both if not _agree(then, now)]
     if differing:
         raise StoreError(
             f"{path} holds another run than the recipe asks for: {'; '.join(differing)}. A default has changed "

@@ -46,8 +46,7 @@ def train_one(
             return record
         rehearse(recipe)
         with pretrained_below(root):
-            run = FederatedRun(recipe, federation or federation_of(recipe, root), device)
-            return finish(run, store, progress)
+            return finish(FederatedRun(recipe, federation or federation_of(recipe, root), device), store, progress)
 
 
 def finish(run: Rounds, store: Store, progress: Progress = lambda recipe, rounds: None) -> Record:
@@ -138,9 +137,8 @@ def _resume(run: Rounds, store: Store, made_from: dict, saved: dict) -> tuple[li
     before = saved.get("made_from", {})
     differing = [name for name, value in made_from.items() if before.get(name) != value]
     if saved and differing:
-        store.notes.append(
-            f"The checkpoint of {run.recipe} was made with other {' and other '.join(differing)}; the run starts again."
-        )
+        made = f"The checkpoint of {run.recipe} was made with other {' and other '.join(differing)}"
+        store.notes.append(f"{made}; the run starts again.")
     if not saved or differing:
         return [], 0.0, {}, {}
     run.load_state(saved["run"])

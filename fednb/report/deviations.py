@@ -18,8 +18,7 @@ def other_options(paper: str, run: str, label: str, table: str) -> list[str]:
     settings = papers.settings(paper)
     own = settings["algorithm"] | settings.get(table, {})  # an option that one table has of its own
     named = {name for name, _ in labels.parts(label)} & settings["algorithm"].keys()
-    base = papers.recipe(paper, "paper")
-    told = [Recipe(**base, algorithm=own[name] | {"name": name}).label for name in named]
+    told = [Recipe(**papers.recipe(paper, "paper"), algorithm=own[name] | {"name": name}).label for name in named]
     wanted = labels.options(label).union(*map(labels.options, told))
     return [labels.pretty(f"{name}({option})") for name, option in sorted(labels.options(run) ^ wanted)]
 

@@ -21,7 +21,8 @@ def times(method: str) -> str:
 
 def origin() -> str:
     """On what it was measured, in a line."""
-    return "Measured on {machine}, {threads} threads, {device}, torch {torch}, code {code}.".format(**recorded()["origin"])
+    machine = recorded()["origin"]
+    return "Measured on {machine}, {threads} threads, {device}, torch {torch}, code {code}.".format(**machine)
 
 
 def memory() -> str:
@@ -29,7 +30,5 @@ def memory() -> str:
     rows = recorded()["clients"]
     first, *_, last = (row for row in rows if row["way"] == rows[0]["way"])
     data, peak = (last[name] - first[name] for name in ("data", "memory"))
-    return (
-        f"From {first['clients']} clients to {last['clients']} the images grow by {data:.0f} MB, the peak memory of a "
-        f"process by {peak:.0f} MB."
-    )
+    grown = f"the images grow by {data:.0f} MB, the peak memory of a process by {peak:.0f} MB"
+    return f"From {first['clients']} clients to {last['clients']} {grown}."

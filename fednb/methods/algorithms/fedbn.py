@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from fednb.methods import EVERY_TASK, Averaged, Client, Message, Server, option
+from fednb.methods import EVERY_TASK, Averaged, Client, Message, Server, batch_norms, option
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,4 @@ class FedBN(Averaged):
             state[name].copy_(value)
 
     def keeps(self, model: nn.Module) -> set[str]:
-        return {
-            f"{place}.{name}"
-            for place, layer in model.named_modules()
-            if isinstance(layer, nn.modules.batchnorm._BatchNorm)
-            for name in layer.state_dict()
-        }
+        return {f"{place}.{name}" for place, layer in batch_norms(model).items() for name in layer.state_dict()}

@@ -51,11 +51,9 @@ class Scaffold(Averaged):
 
     def begin(self, client: Client) -> None:
         parameters, own, common = client.parameters(), client.memory(self), client.inbox(self)
-        client.scratch(self).update(
-            parameters=list(parameters.values()),
-            start=[parameter.detach().clone() for parameter in parameters.values()],
-            correction=[common[name] - own[name] for name in parameters],
-        )
+        start = [parameter.detach().clone() for parameter in parameters.values()]
+        correction = [common[name] - own[name] for name in parameters]
+        client.scratch(self).update(parameters=list(parameters.values()), start=start, correction=correction)
 
     def gradients(self, client: Client, batch: Batch) -> None:
         scratch = client.scratch(self)

@@ -8,7 +8,7 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 
-from fednb.methods import EVERY_TASK, Batch, Client, Method, frozen, option
+from fednb.methods import EVERY_TASK, Batch, Client, Method, batch_norms, frozen, option
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class AdvProp(Method):
 
     def build(self, model: nn.Module) -> nn.Module:
         if self.steps > 0:
-            for layer in [m for m in model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]:
+            for layer in batch_norms(model).values():
                 auxiliary = deepcopy(layer)
                 layer.__class__ = with_two(type(layer))  # the layer itself stays, and so do the names of its entries
                 layer.auxiliary = auxiliary

@@ -165,7 +165,6 @@ def _means(batches: Iterable[Tensor], correction: int, client: str) -> tuple[Ten
 
 def _floats(images: Tensor) -> Tensor:
     if not images.is_floating_point():
-        raise DataError(
-            f"images are {images.dtype}; expected floats in [0, 1]. Put v2.ToDtype(torch.float32, scale=True) before."
-        )
+        expected = "expected floats in [0, 1]. Put v2.ToDtype(torch.float32, scale=True) before"
+        raise DataError(f"images are {images.dtype}; {expected}.")
     return images

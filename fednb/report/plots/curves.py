@@ -20,8 +20,7 @@ def convergence(frame, title: str = "", printed=None):
     printed: rows of ``fednb.papers.printed``: up to six curves then have their names, their ends and the paper's
         numbers next to them, which are diamonds too. A stand-in and other data are never drawn next to these.
     """
-    shown = frame[(frame["split"] == "test") & frame["took_part"].astype(bool)]
-    parts = wording.with_seeds(shown)
+    parts = wording.with_seeds(frame[(frame["split"] == "test") & frame["took_part"].astype(bool)])
     runs = {label: rows["run"].iloc[0] for label, rows in parts.items()}
     curves = {
         label: (look, parts[label].groupby(["round", "seed"], as_index=False)["accuracy"].mean())
