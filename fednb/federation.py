@@ -202,11 +202,8 @@ class Federation:
         return pandas.DataFrame(rows, [site.name for site in self.sites], SPLITS)
 
     def to(self, device) -> "Federation":
-        """The same federation with its images on a device; the fingerprint is carried over."""
-        moved = replace(self, sites=tuple(site.to(device) for site in self.sites))
-        if "fingerprint" in self.__dict__:
-            moved.__dict__["fingerprint"] = self.fingerprint
-        return moved
+        """The same federation with its images on a device."""
+        return replace(self, sites=tuple(site.to(device) for site in self.sites))
 
 
 def refuse_names(federation: str, sites: Iterable[str], classes: Iterable[str]) -> None:

@@ -37,10 +37,8 @@ def write_together(files: dict[Path, bytes | Callable]) -> None:
         for path, temporary in written.items():
             os.replace(temporary, path)
     except (OSError, RuntimeError) as error:
-        raise StoreError(
-            f"{path} could not be written: {error}. Free space or choose another folder, then start again; "
-            "finished runs are kept."
-        ) from error
+        advice = "Free space or choose another folder, then start again; finished runs are kept"
+        raise StoreError(f"{path} could not be written: {error}. {advice}.") from error
     finally:
         for temporary in written.values():
             remove(temporary)

@@ -24,12 +24,8 @@ USUAL = {
 LAST = 10  # rounds of which every image's score is kept
 
 
-def _one_of(*names: str):
-    return field(default=names[0], metadata={"known": names})
-
-
-def _some_of(*names: str):
-    return field(default=(), metadata={"known": names})
+def _one_of(*names: str, some: bool = False):
+    return field(default=() if some else names[0], metadata={"known": names})
 
 
 def _number(default: float, fits: Callable, expected: str):
@@ -72,7 +68,7 @@ class Recipe:
     model: str | dict = "digits_cnn"
     algorithm: str | dict = "fedavg"
     augmentations: tuple = ()
-    flow: tuple[str, ...] = _some_of("flip", "rotation", "crop")
+    flow: tuple[str, ...] = _one_of("flip", "rotation", "crop", some=True)
     rounds: int = _number(10, lambda value: value >= 1, "a whole number of at least 1")
     local_epochs: int = _number(1, lambda value: value >= 1, "a whole number of at least 1")
     local_steps: int = _number(0, lambda value: value >= 0, "a whole number of at least 0")
@@ -89,7 +85,7 @@ class Recipe:
     precision: str = _one_of("fp32", "bf16", "fp64")
     seed: int = _number(0, lambda value: True, "a whole number")
     unseen: tuple[str, ...] = ()
-    evaluation: tuple[str, ...] = _some_of("cross_site", "examples", "features", "masks", "server", "spare")
+    evaluation: tuple[str, ...] = _one_of("cross_site", "examples", "features", "masks", "server", "spare", some=True)
 
     def __new__(cls, *positional, **settings):
         known = [each.name for each in fields(cls)]

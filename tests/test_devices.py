@@ -19,7 +19,6 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 import fednb
 from fednb.federation import Federation
-from fednb.loop import client as engine_client
 from fednb.loop import evaluate
 from fednb.loop.client import Client
 from fednb.loop.loop import FederatedRun
@@ -158,7 +157,7 @@ def pretended(monkeypatch):
     monkeypatch.setattr(evaluate, "scores", torch.no_grad()(evaluate.scores.__wrapped__))  # wrapped tensors need it
     optimisers = import_module("torch.optim.optimizer")
     monkeypatch.setattr(optimisers, "_get_fused_kernels_supported_devices", lambda: [HERE.type, THERE.type])
-    monkeypatch.setattr(engine_client, "autocast", lambda precision, device: nullcontext())
+    monkeypatch.setattr(Client, "autocast", lambda client: nullcontext())
     return device
 
 

@@ -5,7 +5,7 @@ import re
 from methods import ROWS
 
 from fednb import cli, registry
-from fednb.commands.methods import docstring, paper, summaries
+from fednb.commands.list import docstring, paper, summaries
 from fednb.report import speed
 
 

@@ -113,7 +113,7 @@ class TestOfARun:
         data = with_volumes({"clinic": [3, 0, 3], "tower": [1, 1, 1]})
         settings = {"flow": (), "rounds": 8, "local_epochs": 6, "optimiser": "adam", "learning_rate": 0.01, "seed": 3}
         trained = train(PIXELS | settings | {"momentum": 0.0, "weight_decay": 0.0}, data)
-        masks = {name: value.numpy() for name, value in trained.run.masks().items()}
+        masks = {name: value.numpy() for name, value in trained.run.gathered("compare").items()}
         found = report.readings(of_one_run(masks, trained.rounds[-1]["test"], ("clinic", "tower"))).set_index("client")
         assert found["slice"].tolist() == pytest.approx(found["accuracy"].tolist(), abs=1e-4)
         assert found["slice"].min() > 50 and not found["undefined"].any()

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy
 import pandas
 import pytest
+import readme
 from made_results import results, run
 from pandas.testing import assert_frame_equal
 
@@ -32,7 +33,7 @@ def claims(verdicts, **columns):
 
 def test_the_committed_boards_are_what_the_committed_records_say(tmp_path):
     folder = Path(fednb.__file__).parents[1] / "results"
-    judging.write_board(Store(folder), tmp_path)
+    readme.write_board(Store(folder), tmp_path)
     for then, now in zip(judging.read_board(folder), judging.read_board(tmp_path), strict=True):
         assert_frame_equal(then, now, rtol=1e-9, atol=1e-9)
 

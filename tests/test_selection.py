@@ -8,8 +8,7 @@ from made_results import results, run
 
 from fednb.errors import DataError, RecipeError
 from fednb.report.convergence import common_seeds, first_near, late_rise, late_steps, losses
-from fednb.report.scores import image_scores
-from fednb.report.selection import RULES, rounds_taken, selected
+from fednb.report.selection import RULES, image_scores, rounds_taken, selected
 
 TWO = {"a": 10, "b": 100}
 # Means over clients: test 50, 60, 60, 55; validation 40, 30, 60, 60 per cent.

@@ -61,7 +61,7 @@ def equal_worlds(settings: dict, data: Federation) -> tuple[FederatedRun, Worlds
     here, there = FederatedRun(recipe, data), Worlds(recipe, data)
     assert [there.advance() for _ in range(2)] == [here.advance() for _ in range(2)]
     assert there.prepared == here.prepared
-    assert same(there.examples(), here.examples())
+    assert same(there.gathered("show"), here.gathered("show"))
     return here, there
 
 

@@ -7,7 +7,8 @@ import gallery
 from pandas import DataFrame
 
 from fednb import papers, registry
-from fednb.commands import methods, notebooks
+from fednb.commands import notebooks
+from fednb.commands.list import summaries
 from fednb.errors import NotebookError
 from fednb.files import write_text
 from fednb.papers import protocol
@@ -15,8 +16,7 @@ from fednb.recipe import Recipe
 from fednb.records.record import read
 from fednb.records.staleness import changed
 from fednb.records.store import Store
-from fednb.report import TESTED, common_seeds, labels, selected
-from fednb.report.judging import read_board, write_board
+from fednb.report import TESTED, common_seeds, judging, labels, selected
 from fednb.report.verdicts import CLAIM, PRINTED, SMALL, VERDICTS
 from fednb.report.wording import number, signed
 from fednb.study import Study
@@ -150,7 +150,7 @@ def some_methods(_) -> str:
     """One row for each of eight methods: where it is from, what it does, its tasks, its cost."""
     heads = ("method", "from", "what it does", "tasks", "a round over FedAvg's")
     rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    found = {method.name: method for method in methods.summaries() if not method.source}
+    found = {method.name: method for method in summaries() if not method.source}
     for method in (found[name] for name in SHOWN):
         link = f"[{method.printed}](../{registry.folder(method.room)}/{method.name}.py)"
         cells = (link, method.paper, method.line, method.tasks, method.cost)
@@ -227,11 +227,17 @@ def filled(page: str, text: str, claims: DataFrame) -> str:
     return text
 
 
+def write_board(store: Store, folder: Path) -> None:
+    """``board.csv`` and ``curves.csv`` of our own papers, from the records of the store."""
+    for name, judge in zip(judging.BOARDS, (judging.claims, judging.curves), strict=True):
+        write_text(folder / name, judge(store, papers.own()).to_csv(index=False))
+
+
 def update() -> int:
     """Write the boards from the records, the tables into the pages, and results/README.md; returns exit status 0."""
     root = notebooks.checkout()
     write_board(_store(), root / "results")
-    claims, _ = read_board(root / "results")
+    claims, _ = judging.read_board(root / "results")
     texts = {root / page: filled(page, (root / page).read_text(encoding="utf-8"), claims) for page in PAGES}
     texts[root / "results" / "README.md"] = recorded(root / "results")
     texts[root / "notebooks" / "README.md"] = gallery.write(root, notebooks.select())

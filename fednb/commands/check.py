@@ -8,8 +8,6 @@ def main(options) -> int:
     try:
         check = tool("check")
     except NotebookError as error:
-        raise RunError(
-            "the conformance tests are in the repository, which is not here. Clone it, install your package next to "
-            "fednb or name your folder, and run the command inside it."
-        ) from error
+        advice = "Clone it, install your package next to fednb or name your folder, and run the command inside it"
+        raise RunError(f"the conformance tests are in the repository, which is not here. {advice}.") from error
     return check.main(options)

@@ -23,9 +23,8 @@ def main(options) -> int:
     files = written(root, options.name, known or room, alone=project is None, method=known is None)
     there = [path for path in files if path.exists()]
     if there or (project is None and root.exists() and (root.is_file() or any(root.iterdir()))):
-        raise RecipeError(
-            f"{(there or [root])[0]} is there already, and nothing was written. Move it, or take another name."
-        )
+        found = (there or [root])[0]
+        raise RecipeError(f"{found} is there already, and nothing was written. Move it, or take another name.")
     write_together({path: text.encode() for path, text in files.items()})
     for path in files:
         print(path.relative_to(root))

@@ -130,10 +130,8 @@ def parameters(notebook: Notebook) -> dict:
             try:
                 values[target.id] = ast.literal_eval(line.value)
             except (AttributeError, ValueError) as error:
-                raise NotebookError(
-                    f'{notebook.name}, cell {number}: "{ast.unparse(line)}" is no parameter; '
-                    "write NAME = plain value, and compute in a cell below."
-                ) from error
+                why = f'"{ast.unparse(line)}" is no parameter; write NAME = plain value, and compute in a cell below'
+                raise NotebookError(f"{notebook.name}, cell {number}: {why}.") from error
     return values
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fednb import registry
+from fednb.datasets._images import check_size
 from fednb.errors import DataError, FednbError, RecipeError
 
 if TYPE_CHECKING:
@@ -44,8 +45,6 @@ def load(name: str, root: str | os.PathLike | None = None, site: str | None = No
 
     RecipeError for an unknown name or option, one out of its range, or the seed ``"run"``, which only a recipe has;
     DataError when data are missing or damaged, or there is no such site."""
-    from fednb.datasets._images import check_size
-
     loader = _loader(name, options)
     if name in registry.builtin("datasets"):
         check_size(options.get("size", 1))

@@ -7,6 +7,7 @@ import hashlib
 import os
 import warnings
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -45,10 +46,8 @@ def _place(root: Path) -> Path:
     if not (os.access(root, os.W_OK) and root.stat().st_mode & 0o222):
         from platformdirs import user_cache_path
 
-        try:
+        with suppress(RuntimeError):  # nobody's home: it is said that the place next to the data cannot be written
             return user_cache_path("fednb", appauthor=False)
-        except RuntimeError:  # nobody's home: it is said that the place next to the data cannot be written
-            pass
     return root / ".fednb_cache"
 
 

@@ -108,6 +108,5 @@ def as_classes(
                 )
     bare = np.flatnonzero(~values[:, 1:IGNORED].any(1))
     firsts = ["/".join(files[number].parts[-3:]) for number in bare[:1]]
-    return masks, [
-        f"{site}: {len(bare)} of {len(values)} masks are background alone, first {first}." for first in firsts
-    ]
+    said = f"{site}: {len(bare)} of {len(values)} masks are background alone, first "
+    return masks, [f"{said}{first}." for first in firsts]

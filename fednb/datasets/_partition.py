@@ -105,8 +105,7 @@ def by_dirichlet(
 
     FedFA prints the accuracy of the global model on all test images; here each client is tested on its equal part of
     them, with all classes in proportion; spare images likewise. DataError where a client would have too few images."""
-    counts = train.targets.bincount(minlength=classes).tolist()
-    shares = dirichlet_shares(counts, clients, concentration, *key)
+    shares = dirichlet_shares(train.targets.bincount(minlength=classes).tolist(), clients, concentration, *key)
 
     def hands(name: str, targets: np.ndarray) -> list[np.ndarray]:
         return stratified(targets, sizes(len(targets), [1 / clients] * clients), *key, name)

@@ -87,10 +87,9 @@ def load(
             notes.append(f"{each} has no {' and no '.join(none)} images: it has too few for the shares.")
     federation = Federation(name, sites, classes, (*notes, *twice(sites)), task(masks=masks))
     if not site and fingerprint not in ("", federation.fingerprint):
-        found = (
-            f"The images in {place} have the fingerprint {federation.fingerprint}; the recipe asks for {fingerprint}"
-        )
-        raise DataError(f"{found}. Name the folder with those images, or take the new fingerprint into the recipe.")
+        found = f"{federation.fingerprint}; the recipe asks for {fingerprint}"
+        advice = "Name the folder with those images, or take the new fingerprint into the recipe"
+        raise DataError(f"The images in {place} have the fingerprint {found}. {advice}.")
     return federation
 
 
@@ -102,9 +101,8 @@ def _sites(root: Path, *, folder: str = "", masks=(), **options) -> dict[str, di
     """What each site has, by part; under "" if it is not divided on disk."""
     if not isinstance(folder, str) or folder != printable(folder):
         raise RecipeError(f"folder is {folder!r}; expected a name in quotes and in UTF-8, of a folder in {root}.")
-    if masks and (
-        isinstance(masks, str) or not 2 <= len({n for n in masks if isinstance(n, str)}) == len(masks) <= IGNORED
-    ):
+    named = () if isinstance(masks, str) else {name for name in masks if isinstance(name, str)}
+    if masks and not 2 <= len(named) == len(masks) <= IGNORED:
         raise RecipeError(f"masks is {masks!r}; expected the names of 2 to {IGNORED} classes, or () for class folders.")
     place = root / folder
     folders = images.subfolders(place) if place.is_dir() else []

@@ -103,5 +103,4 @@ def _cut(name: str, stems: list[str], seed: int) -> list[np.ndarray]:
         tested = drawn(np.unique(eyes), TEST)
     rest = np.setdiff1d(eyes, tested)
     validated = drawn(rest, VALIDATION, seed)
-    parts = np.setdiff1d(rest, validated), validated, tested
-    return [np.flatnonzero(np.isin(eyes, part)) for part in parts]
+    return [np.flatnonzero(np.isin(eyes, part)) for part in (np.setdiff1d(rest, validated), validated, tested)]

@@ -15,8 +15,8 @@ from fednb.errors import DataError, RunError
 from fednb.federation import Outline, Site, Split
 from fednb.loop import evaluate
 from fednb.loop.network import all_finite, require_same, state_of
-from fednb.methods import DTYPES, TASKS, Batch, Message, Method, entries, flow, kept, measured, overrides, owners, part
-from fednb.methods.precision import autocast
+from fednb.methods import DTYPES, TASKS, Batch, Message, Method, entries, flow, kept, overrides, owners, part
+from fednb.methods.running_statistics import batch_norms, measured
 from fednb.recipe import Recipe
 
 TEST_BATCH = 128
@@ -30,7 +30,7 @@ class Client:
     the client keeps between rounds is in ``memories``: dictionaries of named tensors, by the method's name. Its part in
     a run are calls that take a message and the round and give a message: ``offer`` and ``learn`` once before round 1,
     then ``work`` and ``test``; ``visit``, ``represent``, ``show``, ``compare`` where a recipe asks, and
-    ``act`` in the end.
+    ``act`` in the end. DataError where a batch of one image would meet batch normalisation.
 
     task: what is asked of its images, loss and scores; classes: how many. model: its network, with ``features``,
     ``head`` and ``stages``. methods: all of the run, in order; owner: who of them owns each hook that one alone may
@@ -54,14 +54,13 @@ class Client:
         self.round = 0
         self.steps = 0
         self.optimiser: torch.optim.Optimizer | None = None
+        self._forget()
         self.memories: dict[str, Message] = {}
-        self._inbox: Message = {}
-        self._scratch: dict[str, dict] = {}
-        self._generators: dict[str, torch.Generator] = {}
         self._occasion: tuple[str, ...] = ()
         self.keeps = kept(model, methods, recipe)
         if self.keeps:
             self.memories["kept"] = {n: t.clone() for n, t in state_of(model).items() if n in self.keeps}
+        self._refuse_batches_of_one()
 
     def memory(self, method: Method) -> Message:
         """What a method keeps at this client between rounds."""
@@ -84,6 +83,10 @@ class Client:
         if purpose not in self._generators:
             self._generators[purpose] = randomness.generator(*self._key, purpose)
         return self._generators[purpose]
+
+    def draw_seed(self, purpose: str) -> int:
+        """A seed to leave in ``batch.aside`` before a step: what it draws is alike each time its loss is computed."""
+        return int(torch.randint(2**62, (), generator=self.generator(purpose)))
 
     @property
     def _key(self) -> tuple:
@@ -276,7 +279,7 @@ class Client:
 
     def autocast(self):
         """Inside, layers compute in bf16 where the recipe asks for it."""
-        return autocast(self.recipe.precision, self.device)
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.precision == "bf16")
 
     def objective(self, batch: Batch) -> Tensor:
         """The criterion and every method's added terms."""
@@ -335,10 +338,9 @@ class Client:
             if value is not None
         }
 
-    def refuse_batches_of_one(self) -> None:
-        """DataError where a batch of one image would meet batch normalisation."""
+    def _refuse_batches_of_one(self) -> None:
         size, batch = len(self.site.train), self.recipe.batch_size
-        if min(size, batch) == 1 and any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in self.model.modules()):
+        if min(size, batch) == 1 and batch_norms(self.model):
             raise DataError(
                 f"client {self.name} has batches of one image ({size} training images, batch size {batch}); batch "
                 "normalisation needs two. Add images, leave the site out, or take a larger batch."

@@ -1,30 +1,25 @@
 """Measures a client's network on images: what each of them scores, what is predicted, and what its features are."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
+import numpy
 import torch
+from numpy import ndarray
+from scipy.ndimage import binary_erosion, distance_transform_edt
 from torch import Tensor
 
 from fednb.federation import IGNORED, Split
+from fednb.methods import Client
 from fednb.methods.task import overlap
-
-if TYPE_CHECKING:
-    from numpy import ndarray
-
-    from fednb.loop.client import Client
 
 
 @torch.inference_mode()
 def scores(client: Client, split: Split) -> Tensor:
     """What each image earns with the network in ``client.model``, in [0, 1]: float64 ``[n]``."""
     client.model.eval()
-    found = [torch.zeros(0, dtype=torch.float64, device=client.device)]
-    for batch in client.test_batches(split):
-        found.append(client.task.scores(client.owner["predict"].predict(client, batch), batch.targets))
-    return torch.cat(found)
+    predict, none = client.owner["predict"].predict, torch.zeros(0, dtype=torch.float64, device=client.device)
+    found = [client.task.scores(predict(client, batch), batch.targets) for batch in client.test_batches(split)]
+    return torch.cat([none, *found])
 
 
 def total(scores: Tensor) -> int | float:
@@ -48,11 +43,9 @@ def features(client: Client, split: Split) -> Tensor:
 def predictions(client: Client, split: Split) -> Tensor:
     """The class that the network predicts for each image, or each pixel: ``whole`` numbers of the targets' shape."""
     client.model.eval()
-    kind = whole(client.classes)
-    found = [split.targets[:0].to(kind)]
-    for batch in client.test_batches(split):
-        found.append(client.task.prediction(client.owner["predict"].predict(client, batch)).to(kind))
-    return torch.cat(found)
+    kind, predict = whole(client.classes), client.owner["predict"].predict
+    found = [client.task.prediction(predict(client, batch)).to(kind) for batch in client.test_batches(split)]
+    return torch.cat([split.targets[:0].to(kind), *found])
 
 
 def whole(count: int) -> torch.dtype:
@@ -93,9 +86,6 @@ def hausdorff_95(one: ndarray, other: ndarray) -> float:
     directions the larger, as in MONAI (MedPy takes one percentile of both directions together). A border pixel has one
     of its four neighbours outside the mask, or lies at the image's edge.
     """
-    import numpy
-    from scipy.ndimage import binary_erosion, distance_transform_edt
-
     if not (one.any() and other.any()):
         return math.nan if one.any() or other.any() else 0.0
     a, b = (mask & ~binary_erosion(mask) for mask in (one, other))

@@ -68,8 +68,7 @@ class Rounds:
         for _ in self.exchange("learn", 0, ((name, shared) for name in self.clients)):
             pass
         up = self._total([byte_counts(offer) for offer in offers.values()])
-        down = self._total([byte_counts(shared)] * len(offers))
-        self.prepared = {"up": up, "down": down}
+        self.prepared = {"up": up, "down": self._total([byte_counts(shared)] * len(offers))}
         return self.prepared
 
     def advance(self) -> dict:
@@ -148,7 +147,7 @@ class Rounds:
         """The global model's features of all test images, on their first 50 principal axes: ``features`` float16
         ``[n, min(50, n, d)]``, ``labels`` and ``sites`` ``[n]``, uint8 (int32 where there are more than 256).
         """
-        found = self._gathered("represent")
+        found = self.gathered("represent")
         labels = found["targets"]
         return {
             "features": evaluate.principal_components(found["features"]).half(),
@@ -156,19 +155,11 @@ class Rounds:
             "sites": found["sites"],
         }
 
-    def examples(self) -> dict[str, Tensor]:
-        """The first test image of each site that has one, its target and the global model's prediction; ``sites``."""
-        return self._gathered("show")
-
-    def masks(self) -> dict[str, Tensor]:
-        """How the global model's masks of all test images lie on the true ones (``evaluate.masks``), and ``sites``."""
-        return self._gathered("compare")
-
     def activity(self) -> dict[str, float]:
         return {}  # over a network no client is asked for what no round needs
 
-    def _gathered(self, kind: str) -> dict[str, Tensor]:
-        """The entries of all clients' replies in a row, and the number of the site of each."""
+    def gathered(self, kind: str) -> dict[str, Tensor]:
+        """The entries of all clients' replies to one of ``Client``'s calls in a row; ``sites``, the number of each."""
         replies = [reply for _, reply in self.exchange(kind, self.rounds, self._to_all())]
         found = {name: torch.cat([reply[name] for reply in replies]) for name in replies[0]}
         numbers = torch.arange(len(replies), dtype=evaluate.whole(len(replies)))
@@ -189,8 +180,6 @@ class FederatedRun(Rounds):
         sites = _pooled(self.federation.sites) if self.pooling else self.federation.sites
         alike = federation.outline, self.model, self.methods, recipe
         self.clients = {site.name: Client(site, *alike) for site in sites}
-        for client in self.clients.values():
-            client.refuse_batches_of_one()
 
     @property
     def notes(self) -> list[str]:

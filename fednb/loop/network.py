@@ -68,10 +68,8 @@ def require_same(found: Message, expected: Mapping, sender: str, what: str = "th
         came, here = found.get(name), expected.get(name)
         if came is None or here is None or came.shape != here.shape:
             shapes = ["none" if side is None else list(side.shape) for side in (came, here)]
-            raise RunError(
-                f"{name} is {shapes[0]} in what {sender} sent and {shapes[1]} in {what}. All that take part need the "
-                "same recipe, the same classes and the same version of fednb."
-            )
+            advice = "All that take part need the same recipe, the same classes and the same version of fednb"
+            raise RunError(f"{name} is {shapes[0]} in what {sender} sent and {shapes[1]} in {what}. {advice}.")
 
 
 def all_finite(values: Iterable[Tensor]) -> Tensor:

@@ -97,9 +97,11 @@ class Server:
         return message
 
     @torch.no_grad()
-    def hear(self, client: str, reply: Message) -> None:
+    def hear(self, client: str, reply: Message, sequential: bool = True) -> None:
         """One client's reply has come: sequential methods collect what is theirs, before the next is sent anything."""
-        self._collect(client, reply, sequential=True)
+        for method in self.methods:
+            if method.sequential is sequential:
+                method.collect(self, client, self.weights[client], part(reply, method.name))
 
     @torch.no_grad()
     def receive(self, client: str, reply: Message) -> None:
@@ -107,7 +109,7 @@ class Server:
         sent = part(reply, "model")
         require_same(sent, self.model, client)
         add(self._mean, self.weights[client], {n: v if v.is_floating_point() else v.double() for n, v in sent.items()})
-        self._collect(client, reply, sequential=False)
+        self.hear(client, reply, sequential=False)
 
     @torch.no_grad()
     def finish(self) -> None:
@@ -127,12 +129,5 @@ class Server:
         held = also | self.remembered()
         if not all_finite(held.values()):
             first = next(name for name, value in held.items() if not all_finite([value]))
-            raise RunError(
-                f"{first} is not finite at the server after round {self.round} of {self.recipe}. Lower the learning "
-                "rate, or a rate of the method's own, or look at the images."
-            )
-
-    def _collect(self, client: str, reply: Message, sequential: bool) -> None:
-        for method in self.methods:
-            if method.sequential is sequential:
-                method.collect(self, client, self.weights[client], part(reply, method.name))
+            advice = "Lower the learning rate, or a rate of the method's own, or look at the images"
+            raise RunError(f"{first} is not finite at the server after round {self.round} of {self.recipe}. {advice}.")

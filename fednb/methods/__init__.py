@@ -1,4 +1,4 @@
-"""All that a method may use: its hooks, the two sides they are called on, messages, task, flow, precision.
+"""All that a method may use: its hooks, the two sides they are called on, messages, task, flow, recipe.
 
 The sides are ``fednb.loop.client.Client`` and ``fednb.loop.server.Server``, here for the types of hooks alone.
 """
@@ -6,13 +6,12 @@ The sides are ``fednb.loop.client.Client`` and ``fednb.loop.server.Server``, her
 from typing import TYPE_CHECKING, Any
 
 from fednb.methods import flow
-from fednb.methods.batch import Batch
-from fednb.methods.hooks import Method, kept, overrides, owners
+from fednb.methods.hooks import DTYPES, Averaged, Batch, Method, kept, overrides, owners
 from fednb.methods.messages import Message, add, alike, byte_counts, entries, part
 from fednb.methods.options import option
-from fednb.methods.precision import DTYPES, autocast
-from fednb.methods.running_statistics import frozen, measured
+from fednb.methods.running_statistics import batch_norms, frozen, measured
 from fednb.methods.task import EVERY_TASK, TASKS, Task, classification_only
+from fednb.recipe import Recipe
 
 if TYPE_CHECKING:
     from fednb.loop.client import Client

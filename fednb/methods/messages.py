@@ -30,10 +30,8 @@ def alike(offers: dict[str, Message], name: str) -> Tensor:
     (first, expected), *others = ((client, offer[name]) for client, offer in offers.items())
     for client, found in others:
         if not torch.equal(found, expected):
-            raise RunError(
-                f"{client} offers {name} {found.tolist()} and {first} {expected.tolist()}; expected the same of all "
-                "clients. Both need the same recipe and the same version of fednb."
-            )
+            why = "expected the same of all clients. Both need the same recipe and the same version of fednb"
+            raise RunError(f"{client} offers {name} {found.tolist()} and {first} {expected.tolist()}; {why}.")
     return expected
 
 

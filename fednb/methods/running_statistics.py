@@ -31,6 +31,11 @@ def frozen(model: nn.Module, but: type | tuple[type, ...] = ()):
             layer.track_running_stats = True
 
 
+def batch_norms(model: nn.Module) -> dict[str, nn.Module]:
+    """The layers of batch normalisation, by their names."""
+    return {name: m for name, m in model.named_modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)}
+
+
 @torch.no_grad()
 def measured(client: Client, names: Collection[str]) -> None:
     """Running statistics of these names become those of the client's training images, seen as at test time.
@@ -38,11 +43,7 @@ def measured(client: Client, names: Collection[str]) -> None:
     names: entries of its network, such as ``client.keeps``; others than statistics of batch normalisation are passed
     over. Taken is the mean over batches of nearly equal size, through the network as it is.
     """
-    layers = [
-        layer
-        for name, layer in client.model.named_modules()
-        if isinstance(layer, nn.modules.batchnorm._BatchNorm) and f"{name}.running_mean" in names
-    ]
+    layers: list = [layer for name, layer in batch_norms(client.model).items() if f"{name}.running_mean" in names]
     if not layers:
         return
     momenta = [layer.momentum for layer in layers]

@@ -144,10 +144,8 @@ class Meaning:
     def require(self, method: str, task: str, federation: str) -> None:
         """RecipeError, with the reason, where the federation's task is none of them."""
         if task not in self.names:
-            raise RecipeError(
-                f"{method} has no meaning for {federation}, whose task is {task}: {self.reason}. "
-                f"Leave {method} out, or take a federation for {' or '.join(self.names)}."
-            )
+            why = f"{self.reason}. Leave {method} out, or take a federation for {' or '.join(self.names)}"
+            raise RecipeError(f"{method} has no meaning for {federation}, whose task is {task}: {why}.")
 
 
 EVERY_TASK = Meaning(tuple(TASKS))

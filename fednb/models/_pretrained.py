@@ -51,23 +51,21 @@ def start(network: nn.Module, head: str, weights: str | Origin) -> str:
     weights: torchvision's name of them, or their origin. Raises RunError naming a file that is missing or damaged, or
     has other weights.
     """
-    if isinstance(weights, str):
-        file, source = _torchvisions(weights)
-    elif found := _own(weights, _folder.get()):
-        file, source = found, weights.source
-    else:
-        raise RunError(lacking(weights, _folder.get()))
+    own = isinstance(weights, Origin)
+    if own and (problem := lacking(weights, _folder.get())):
+        raise RunError(problem)
+    file, source = (_own(weights, _folder.get()), weights.source) if own else _torchvisions(weights)
     try:
-        if isinstance(weights, str):
+        if not own:
             _fetch(file, source)
         state = _read(file)
-        if isinstance(weights, Origin):
+        if own:
             if network.state_dict().keys() <= state.keys():
                 raise ValueError("these are torchvision's own weights: another training, whose runs would be others")
             state = weights.renamed(state)
         state = {name: entry for name, entry in state.items() if not name.startswith(head)}
         held = digest(state)
-        if isinstance(weights, Origin) and held != weights.digest:
+        if own and held != weights.digest:
             raise ValueError(f"the hash of its entries is {held}, expected {weights.digest}")
         network.load_state_dict(state, strict=False)  # torchvision's first ResNets do not count batches
     except Exception as error:  # no network, a file cut short, hostile content: each has a type of its own

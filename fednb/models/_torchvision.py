@@ -1,13 +1,13 @@
 """What torchvision's networks have in common here, and what ResNet-18 and ResNet-50 have."""
 
 from functools import partial
+from itertools import pairwise
 
 from torch import Tensor, nn
 
 from fednb.errors import RecipeError
 from fednb.models import _pretrained
-from fednb.models._normalisation import group
-from fednb.models._staged import Staged
+from fednb.models._staged import Staged, group
 
 
 class FromTorchvision(Staged):
@@ -30,9 +30,8 @@ class FromTorchvision(Staged):
         if min(height, width) < 32:
             raise RecipeError(f"{self.name} was given images of {height} x {width}; it needs at least 32 x 32.")
         if pretrained and channels != 3:
-            raise RecipeError(
-                f"{self.name} was given images of {channels} channels and pretrained; ImageNet's weights are for 3."
-            )
+            found = f"{self.name} was given images of {channels} channels"
+            raise RecipeError(f"{found} and pretrained; ImageNet's weights are for 3.")
         if pretrained and groups:
             raise RecipeError(f"{self.name} was given {groups} groups and pretrained; ImageNet's weights have none.")
         layer = {"norm_layer": partial(group, groups)} if groups else {}
@@ -40,6 +39,13 @@ class FromTorchvision(Staged):
         if pretrained:
             self.weights_hash = _pretrained.start(network, self.their_head, self.weights)
         return network
+
+    def cut(self, network: nn.Module, ends: tuple[int, ...], classes: int) -> None:
+        """Stages that end after so many of torchvision's ``features``, the mean over the last maps, and a head."""
+        for stage, (start, end) in zip(self.stages, pairwise((0, *ends)), strict=True):
+            setattr(self, stage, nn.Sequential(*network.features[start:end]))
+        self.hidden = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), network.classifier[0])
+        self.head = nn.Linear(self.stage_channels[-1], classes)
 
 
 class ResNet(FromTorchvision):
@@ -51,7 +57,7 @@ class ResNet(FromTorchvision):
         pretrained: with torchvision's first ImageNet weights (IMAGENET1K_V1), from ``weights/`` of the data folder or
             torch's cache, else fetched. They are for 3 channels and normalised images: add the augmentation
             "normalise".
-        groups: as of ``_normalisation.layer``, without ImageNet's weights; ours.
+        groups: as of ``_staged.normalised``, without ImageNet's weights; ours.
 
     Reference: He et al., *Deep residual learning for image recognition*, CVPR 2016.
     """

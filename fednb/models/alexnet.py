@@ -6,9 +6,8 @@ from functools import partial
 from torch import nn
 
 from fednb.errors import RecipeError
-from fednb.models import _normalisation
 from fednb.models._bf16_layers import AveragePool, Convolution, Linear, StridedConvolution
-from fednb.models._staged import Shape, Staged
+from fednb.models._staged import Shape, Staged, normalised
 
 
 def _convolution(before: int, after: int, *, normalised: Callable, pool: bool = False, **geometry) -> nn.Sequential:
@@ -34,7 +33,7 @@ class AlexNet(Staged):
         normalisation: True has batch normalisation after all layers but the last, and no dropout. False has none, and
             dropout of 0.5 before the first two fully connected layers: torchvision's AlexNet, which DisTrans' released
             code takes (57,044,810 parameters with 10 classes), from random weights.
-        groups: as of ``_normalisation.layer``; ours.
+        groups: as of ``_staged.normalised``; ours.
 
     Reference: FedFA, Table 10; FedRDN, Sec. 4.1 names AlexNet only, its width is that of the released code.
     """
@@ -49,13 +48,13 @@ class AlexNet(Staged):
         channels, height, size = image_shape
         if min(height, size) < 63:
             raise RecipeError(f"alexnet was given images of {height} x {size}; its pools need at least 63 x 63.")
-        normalised = partial(_normalisation.layer, normalisation=normalisation, groups=groups)
-        convolution = partial(_convolution, normalised=normalised)
+        norm = partial(normalised, normalisation=normalisation, groups=groups)
+        convolution = partial(_convolution, normalised=norm)
         self.stage1 = convolution(channels, 64, pool=True, kernel_size=11, stride=4, padding=2)
         self.stage2 = convolution(64, 192, pool=True, kernel_size=5, padding=2)
         self.stage3 = convolution(192, 384, kernel_size=3, padding=1)
         self.stage4 = convolution(384, 256, kernel_size=3, padding=1)
         self.stage5 = convolution(256, 256, pool=True, kernel_size=3, padding=1)
-        hidden = [*_connected(256 * 6 * 6, width, normalised), *_connected(width, width, normalised)]
+        hidden = [*_connected(256 * 6 * 6, width, norm), *_connected(width, width, norm)]
         self.hidden = nn.Sequential(AveragePool(6), nn.Flatten(), *hidden)
         self.head = nn.Linear(width, classes)

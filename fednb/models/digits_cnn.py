@@ -5,8 +5,7 @@ from functools import partial
 from torch import nn
 
 from fednb.errors import RecipeError
-from fednb.models import _normalisation
-from fednb.models._staged import Staged
+from fednb.models._staged import Shape, Staged, normalised
 
 
 class DigitsCNN(Staged):
@@ -17,7 +16,7 @@ class DigitsCNN(Staged):
         classes: number of classes.
         channels: channels of the first two stages; the third has twice as many.
         width: width of the first fully connected layer; the second has a quarter of it.
-        normalisation, groups: as of ``_normalisation.layer``; group normalisation, or none, is ours.
+        normalisation, groups: as of ``_staged.normalised``; group normalisation, or none, is ours.
 
     The defaults are FRAug's released network: 18,151,370 parameters at 3 x 32 x 32 and 10 classes (FRAug, Table 4:
     18.15 M). FedBN's DigitModel is the same for 28 x 28 images with 2 x 2 pools.
@@ -27,7 +26,7 @@ class DigitsCNN(Staged):
 
     def __init__(
         self,
-        image_shape: tuple[int, int, int],
+        image_shape: Shape,
         classes: int,
         channels: int = 64,
         width: int = 2048,
@@ -38,13 +37,13 @@ class DigitsCNN(Staged):
         channels_in, height, size = image_shape
         if min(height, size) < 8:
             raise RecipeError(f"digits_cnn was given images of {height} x {size}; it needs at least 8 x 8.")
-        normalised = partial(_normalisation.layer, normalisation=normalisation, groups=groups)
+        norm = partial(normalised, normalisation=normalisation, groups=groups)
 
         def convolution(before, after):
-            return [nn.Conv2d(before, after, 5, padding=2), *normalised(after), nn.ReLU()]
+            return [nn.Conv2d(before, after, 5, padding=2), *norm(after), nn.ReLU()]
 
         def dense(before, after):
-            return [nn.Linear(before, after), *normalised(after, batch=nn.BatchNorm1d), nn.ReLU()]
+            return [nn.Linear(before, after), *norm(after, batch=nn.BatchNorm1d), nn.ReLU()]
 
         self.stage1 = nn.Sequential(*convolution(channels_in, channels), nn.MaxPool2d(3, 2, padding=1))
         self.stage2 = nn.Sequential(*convolution(channels, channels), nn.MaxPool2d(3, 2, padding=1))

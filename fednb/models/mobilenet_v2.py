@@ -58,10 +58,4 @@ class MobileNetV2(FromTorchvision):
         for module in network.features.modules():
             if isinstance(module, nn.Conv2d) and module.groups > 1 and module.stride == (2, 2):
                 module.__class__ = StridedDepthwise
-        self.stage1 = nn.Sequential(*network.features[:2])
-        self.stage2 = nn.Sequential(*network.features[2:4])
-        self.stage3 = nn.Sequential(*network.features[4:7])
-        self.stage4 = nn.Sequential(*network.features[7:14])
-        self.stage5 = nn.Sequential(*network.features[14:])
-        self.hidden = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), network.classifier[0])
-        self.head = nn.Linear(network.last_channel, classes)
+        self.cut(network, (2, 4, 7, 14, 19), classes)

@@ -69,9 +69,4 @@ class SqueezeNet11(FromTorchvision):
             first = network.features[0] = nn.Conv2d(channels, 64, 3, stride=2)
             nn.init.kaiming_uniform_(first.weight)  # as torchvision does
             nn.init.zeros_(first.bias)
-        self.stage1 = nn.Sequential(*network.features[:3])
-        self.stage2 = nn.Sequential(*network.features[3:6])
-        self.stage3 = nn.Sequential(*network.features[6:9])
-        self.stage4 = nn.Sequential(*network.features[9:])
-        self.hidden = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), network.classifier[0])
-        self.head = nn.Linear(512, classes)
+        self.cut(network, (3, 6, 9, 13), classes)

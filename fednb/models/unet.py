@@ -7,8 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from fednb.errors import RecipeError
-from fednb.models import _normalisation
-from fednb.models._staged import Shape
+from fednb.models._staged import Shape, normalised
 
 
 class UNet(nn.Module):
@@ -23,7 +22,7 @@ class UNet(nn.Module):
         classes: number of classes, background included.
         channels: of the first encoder; each next one has twice as many. 32 in Table 14: 7,763,074 parameters with
             3 channels in and 2 classes (29.6 MB).
-        normalisation, groups: as of ``_normalisation.layer``; group normalisation, or none, is ours.
+        normalisation, groups: as of ``_staged.normalised``; group normalisation, or none, is ours.
 
     Reference: FedFA, Tables 14 and 15, which leave out the transposed convolutions and the concatenations: from the
     released code, as are padded convolutions without bias and the order (up-sampled maps first, skip second).
@@ -38,7 +37,7 @@ class UNet(nn.Module):
         channels_in, height, width = image_shape
         if height % 16 or width % 16:
             raise RecipeError(f"unet was given images of {height} x {width}; both must be divisible by 16.")
-        block = partial(_block, normalised=partial(_normalisation.layer, normalisation=normalisation, groups=groups))
+        block = partial(_block, normalised=partial(normalised, normalisation=normalisation, groups=groups))
         self.stage_channels = tuple(channels * 2**stage for stage in range(5))
         before = (channels_in, *self.stage_channels)
         for level in range(1, 5):

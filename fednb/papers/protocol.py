@@ -46,7 +46,5 @@ def require_printed(precondition: dict, file: Path) -> None:
     printed = {label for own in frames for label in papers.labels_of(own[own["federation"] == federation])}
     for side in ("better", "worse"):
         if precondition[side] not in printed:
-            of = f"a precondition of {precondition[side]} on {federation}"
-            raise RecipeError(
-                f"{file} has {of}, which {paper} does not print there; {nearest(precondition[side], printed)}"
-            )
+            found = f"{precondition[side]} on {federation}, which {paper} does not print there"
+            raise RecipeError(f"{file} has a precondition of {found}; {nearest(precondition[side], printed)}")

@@ -1,7 +1,5 @@
 """A record's rounds as its file holds them: a column for each quantity, packed up to the last round in long runs."""
 
-from __future__ import annotations
-
 import base64
 import bz2
 import json

@@ -66,10 +66,8 @@ def _recipe(asked: ConfigRecord) -> Recipe:
     recipe = Recipe(**json.loads(asked["recipe"]))
     here, there = {"fednb": source_hash()} | used(recipe.full), json.loads(asked["source"])
     if differing := [name for name in here if here[name] != there.get(name)]:
-        raise RunError(
-            f"the server has another {', another '.join(differing)} than this client. Install the same version on "
-            "both, or copy the same file to the folder that FEDNB_METHODS names."
-        )
+        advice = "Install the same version on both, or copy the same file to the folder that FEDNB_METHODS names"
+        raise RunError(f"the server has another {', another '.join(differing)} than this client. {advice}.")
     return recipe
 
 

@@ -8,13 +8,13 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
+import torch
+
 from fednb import __version__, files
 
 
 def maker(model) -> dict:
     """What made a run: code, torch, device, threads, and the hash of what a pretrained network begins with."""
-    import torch
-
     device = next(model.parameters()).device
     weights = next(filter(None, (getattr(module, "weights_hash", "") for module in model.modules())), "")
     return ({"weights": weights} if weights else {}) | {
@@ -35,8 +35,6 @@ def origin(model, seconds: float) -> dict:
 def processor() -> dict[str, str]:
     """The processor's name, and the ``instructions`` that torch takes (AVX512, AVX2, DEFAULT, ...): others add up in
     another order."""
-    import torch
-
     listed = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").is_file() else ""
     named = re.search(r"model name\s*: (.+)", listed)
     name = named[1] if named else platform.processor() or platform.machine()

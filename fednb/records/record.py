@@ -1,15 +1,16 @@
 """What one run measured: a JSON text that carries its own checksum, by which a reader believes it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field, fields
 from io import BytesIO
 from pathlib import Path
 
+import numpy
+
 from fednb.errors import DamagedError, StoreError
 from fednb.records import columns
+from fednb.records.scores import unpacked
 
 SHARED = "_shared"  # ends the name of what an artefact has in common with those of other runs
 
@@ -48,8 +49,6 @@ class Record:
     def scores(self, split: str = "test") -> dict[int, list]:
         """By round each client's images' scores in [0, 1], float64 ``[n]``, in the rounds that a rule may choose, of
         the split "spare" in the last ten. Empty where none lie next to the record."""
-        from fednb.records.scores import unpacked
-
         if split not in self.images or "scores" not in self.checksums:
             return {}
         return unpacked(self.artefact("scores"), self.images[split], split)
@@ -57,8 +56,6 @@ class Record:
     def artefact(self, name: str) -> dict:
         """A small file of arrays next to the record, for example ``features``. StoreError where there is none,
         DamagedError where it is gone or not what was written."""
-        import numpy
-
         with numpy.load(BytesIO(self._content(name)), allow_pickle=False) as arrays:
             own = dict(arrays)
         return self.artefact(name + SHARED) | own if name + SHARED in self.checksums else own

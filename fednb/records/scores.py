@@ -1,14 +1,10 @@
 """Every test image's score, in the rounds that a selection rule may choose: an artefact next to a record."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+import numpy
+from numpy import ndarray
+from torch import Tensor
 
 from fednb.recipe import LAST
-
-if TYPE_CHECKING:
-    from numpy import ndarray
-    from torch import Tensor
 
 TIE = 1e-9  # of means in [0, 1]: sums in another order differ by less
 
@@ -18,8 +14,7 @@ def rounds_to_keep(rounds: list[dict], images: dict[str, list[int]]) -> set[int]
     record. images: for each split, of each client; 0 where it is unseen and chooses no round."""
     kept = {values["round"] for values in rounds[-LAST:]}
     for split in ("validation", "test"):
-        counts = images[split]
-        shares = [[n / c for n, c in zip(values[split], counts, strict=True) if c] for values in rounds]
+        shares = [[n / c for n, c in zip(values[split], images[split], strict=True) if c] for values in rounds]
         means = [sum(own) / max(1, len(own)) for own in shares]
         kept |= {next(values["round"] for values, mean in zip(rounds, means, strict=True) if mean >= max(means) - TIE)}
     return kept
@@ -30,8 +25,6 @@ def packed(scores: dict[int, Tensor], spare: dict[int, Tensor]) -> dict[str, nda
     and wrong answers, float16 ``[r, n]`` of other scores.
 
     scores, spare: by round, float64 ``[n]`` in [0, 1], the images of all clients in the order of the sites."""
-    import numpy
-
     arrays = {"rounds": numpy.array(sorted(scores), dtype=numpy.int32)}
     for split, values in {"test": scores, "spare": spare}.items():
         if values:
@@ -43,8 +36,6 @@ def packed(scores: dict[int, Tensor], spare: dict[int, Tensor]) -> dict[str, nda
 
 def unpacked(arrays: dict, counts: list[int], split: str = "test") -> dict[int, list[ndarray]]:
     """By round the scores of each client's images, float64, from what ``packed`` made; counts: images of each."""
-    import numpy
-
     rows, rounds = arrays[split], arrays["rounds"]
     if split == "spare":
         rounds = rounds[-LAST:]

@@ -13,6 +13,10 @@ from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 
+import numpy
+import torch
+from filelock import FileLock, Timeout
+
 from fednb.errors import DamagedError, HeldError, StoreError
 from fednb.files import PART, remove, write_atomically, write_together
 from fednb.recipe import Recipe
@@ -100,8 +104,6 @@ class Store:
     def write(self, recipe: Recipe, record: Record, artefacts: dict[str, dict] | None = None) -> Path:
         """Writes a record once, atomically. The first writer of a recipe wins, unless what it wrote is damaged, or
         stale where ``renew`` is set. StoreError when the disk is full or not writable; what is recorded stays."""
-        import numpy
-
         path = self.folder / recipe.filename
         if path.exists() and self._stays(path):
             return path
@@ -110,9 +112,8 @@ class Store:
             content = BytesIO()
             numpy.savez_compressed(content, **arrays)
             checksums[name] = checksum(content.getvalue())
-            common = name.endswith(SHARED)
-            place = shared(path, checksums[name]) if common else path.with_suffix(f".{name}.npz")
-            files[place] = content.getvalue()
+            own = path.with_suffix(f".{name}.npz")
+            files[shared(path, checksums[name]) if name.endswith(SHARED) else own] = content.getvalue()
         write_together(files | {path: to_text(replace(record, checksums=checksums)).encode()})  # the record last
         return path
 
@@ -131,8 +132,6 @@ class Store:
     def lock(self, recipe: Recipe, wait: bool = True):
         """Held while a run trains: a second process that wants the same run says so and waits, or raises HeldError.
         Half files of processes that were killed are removed. Without locks a run may be trained twice."""
-        from filelock import FileLock, Timeout
-
         lock = FileLock(self.locks / f"{recipe.key}.lock")
         try:
             self.locks.mkdir(parents=True, exist_ok=True)
@@ -160,8 +159,6 @@ class Store:
     def save_checkpoint(self, recipe: Recipe, state: dict, keep_last: bool = False) -> None:
         """Replaces the checkpoint of a run, atomically; its last 32 bytes are a SHA-256. With ``keep_last`` the one
         before stays for ``step_back``."""
-        import torch
-
         path = self._checkpoint(recipe)
         if keep_last and path.exists():
             os.replace(path, _before(path))
@@ -180,8 +177,6 @@ class Store:
 
     def load_checkpoint(self, recipe: Recipe, device) -> dict | None:
         """The state of an unfinished run, or None; a damaged file is set aside and the run starts again."""
-        import torch
-
         path = self._checkpoint(recipe)
         if not path.exists():  # a process was killed between two checkpoints, or there is none
             self.step_back(recipe)
@@ -215,11 +210,8 @@ class Store:
 
 
 def _require_same(record: Record, recipe: Recipe, path: Path) -> None:
-    differing = [
-        f"{name} was {value!r} and is {recipe.full[name]!r}"
-        for name, value in record.recipe.items()
-        if name in recipe.full and not _agree(value, recipe.full[name])
-    ]
+    both = [(name, then, recipe.full[name]) for name, then in record.recipe.items() if name in recipe.full]
+    differing = [f"{name} was {then!r} and is {now!r}" for name, then, now in both if not _agree(then, now)]
     if differing:
         raise StoreError(
             f"{path} holds another run than the recipe asks for: {'; '.join(differing)}. A default has changed "

@@ -1,26 +1,25 @@
 """Trains one recipe: from its last checkpoint on, into a record."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import ExitStack
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import torch
 
 from fednb import datasets
 from fednb.errors import RunError, StoreError
 from fednb.federation import Federation
+from fednb.loop.loop import FederatedRun, Rounds
+from fednb.loop.network import rehearse
+from fednb.models import pretrained_below
 from fednb.recipe import Recipe
 from fednb.records import scores, signals
 from fednb.records.provenance import maker, origin, source_hash
 from fednb.records.staleness import sources, used
 from fednb.records.store import Record, Store
-
-if TYPE_CHECKING:
-    from fednb.loop.loop import Rounds
 
 CHECKPOINT_SECONDS = 60.0
 
@@ -45,14 +44,9 @@ def train_one(
             store.drop_checkpoint(recipe)  # whoever made it may have been killed before this
             progress(recipe, recipe.rounds)
             return record
-        from fednb.loop.loop import FederatedRun
-        from fednb.loop.network import rehearse
-        from fednb.models import pretrained_below
-
         rehearse(recipe)
         with pretrained_below(root):
-            run = FederatedRun(recipe, federation or federation_of(recipe, root), device)
-            return finish(run, store, progress)
+            return finish(FederatedRun(recipe, federation or federation_of(recipe, root), device), store, progress)
 
 
 def finish(run: Rounds, store: Store, progress: Progress = lambda recipe, rounds: None) -> Record:
@@ -60,7 +54,9 @@ def finish(run: Rounds, store: Store, progress: Progress = lambda recipe, rounds
     apart, or a round where the run is ``saved_every_round``."""
     recipe = run.recipe
     saved = store.load_checkpoint(recipe, next(run.model.parameters()).device) or {}
-    with _threads(saved.get("made_from", {}).get("threads")):
+    with ExitStack() as afterwards:
+        afterwards.callback(torch.set_num_threads, torch.get_num_threads())
+        torch.set_num_threads(saved.get("made_from", {}).get("threads") or torch.get_num_threads())
         made_from = {"data": run.fingerprint, "recipe": recipe.full, **maker(run.model), "code": source_hash()}
         if sources(recipe.full):
             made_from["source"] = used(recipe.full)
@@ -101,9 +97,10 @@ def finish(run: Rounds, store: Store, progress: Progress = lambda recipe, rounds
 def _measured(run: Rounds, rounds: list[dict], packed: dict, seconds: float) -> tuple[Record, dict]:
     recipe = run.recipe
     artefacts = {"scores": packed}
-    for name, made in (("features", run.features), ("examples", run.examples), ("masks", run.masks)):
+    for name, call in {"features": "represent", "examples": "show", "masks": "compare"}.items():
         if name in recipe.evaluation:
-            artefacts[name] = {entry: tensor.numpy() for entry, tensor in made().items()}
+            found = run.features() if name == "features" else run.gathered(call)
+            artefacts[name] = {entry: tensor.numpy() for entry, tensor in found.items()}
     if "server" in recipe.evaluation:
         artefacts["server"] = {name: tensor.cpu().numpy() for name, tensor in run.server.remembered().items()}
     carried = run.carried | {"outside": sources(recipe.full)}
@@ -123,18 +120,6 @@ def _measured(run: Rounds, rounds: list[dict], packed: dict, seconds: float) -> 
     return record, artefacts
 
 
-@contextmanager
-def _threads(count: int | None):
-    import torch
-
-    here = torch.get_num_threads()
-    torch.set_num_threads(count or here)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(here)
-
-
 def federation_of(recipe: Recipe, root: str | Path | None = None, site: str | None = None) -> Federation:
     """The federation of a recipe, with one site or with all, loaded once per process."""
     choice = recipe.dealt | ({"site": site} if site else {})
@@ -152,9 +137,8 @@ def _resume(run: Rounds, store: Store, made_from: dict, saved: dict) -> tuple[li
     before = saved.get("made_from", {})
     differing = [name for name, value in made_from.items() if before.get(name) != value]
     if saved and differing:
-        store.notes.append(
-            f"The checkpoint of {run.recipe} was made with other {' and other '.join(differing)}; the run starts again."
-        )
+        made = f"The checkpoint of {run.recipe} was made with other {' and other '.join(differing)}"
+        store.notes.append(f"{made}; the run starts again.")
     if not saved or differing:
         return [], 0.0, {}, {}
     run.load_state(saved["run"])

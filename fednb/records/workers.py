@@ -44,8 +44,7 @@ def train(
                 (progress or shown)(recipe, what)
 
         for wait in (False, True):
-            work = partial(_train, store, device, root, federation, wait)
-            ended |= _here(work, rest, hear, jobs, store)
+            ended |= _here(partial(_train, store, device, root, federation, wait), rest, hear, jobs, store)
             rest, held = held, []
     return ended
 

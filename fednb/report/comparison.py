@@ -4,6 +4,8 @@
 are read.
 """
 
+import pandas
+
 from fednb.errors import RecipeError
 from fednb.papers import protocol
 from fednb.report import labels, wording
@@ -71,14 +73,10 @@ def comparison(results, printed, rule: str | None = None):
     stand_in, difference (ours - paper), outside (whether the difference is more than the spread of runs explains, ours
     and the printed ones; never with one seed, nor of older code).
     """
-    import pandas
-
     [federation, *others] = printed["federation"].unique()
     if others:
-        raise RecipeError(
-            f"printed has the federations {', '.join([federation, *others])}; expected one. "
-            "Give it to fednb.papers.printed(paper, table, federation)."
-        )
+        advice = "Give it to fednb.papers.printed(paper, table, federation)"
+        raise RecipeError(f"printed has the federations {', '.join([federation, *others])}; expected one. {advice}.")
     across, unseen = printed["source"].any(), of_unseen(printed)
     if across and rule not in (None, "last"):
         raise RecipeError(f'the rule is "{rule}"; local models are tested in the last round: take "last".')
@@ -120,8 +118,6 @@ def cross_site(results):
     From runs with ``evaluation=["cross_site"]``. Columns as in ``fednb.report.selection.selected``, and ``source``: the
     site that trained the model; ``client`` is the site whose test images it saw.
     """
-    import pandas
-
     finals = selected(wording.frame_of(results), "last").assign(source="")
     parts = [finals.head(0)]
     for record in results.records:

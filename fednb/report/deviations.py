@@ -4,6 +4,7 @@ from functools import cache, partial
 
 from fednb import papers
 from fednb.papers import protocol
+from fednb.recipe import Recipe
 from fednb.report import labels
 from fednb.report.wording import METHODS_AND_SEEDS, UNSAID, as_text, spaced
 
@@ -14,13 +15,10 @@ DEALT = ("seed", "spare")  # options of a federation that no paper prints
 @cache
 def other_options(paper: str, run: str, label: str, table: str) -> list[str]:
     """In which options a run differs from what the paper has for a row of a table: ``["FedProx (μ = 0.1)"]``."""
-    from fednb.recipe import Recipe
-
     settings = papers.settings(paper)
     own = settings["algorithm"] | settings.get(table, {})  # an option that one table has of its own
     named = {name for name, _ in labels.parts(label)} & settings["algorithm"].keys()
-    base = papers.recipe(paper, "paper")
-    told = [Recipe(**base, algorithm=own[name] | {"name": name}).label for name in named]
+    told = [Recipe(**papers.recipe(paper, "paper"), algorithm=own[name] | {"name": name}).label for name in named]
     wanted = labels.options(label).union(*map(labels.options, told))
     return [labels.pretty(f"{name}({option})") for name, option in sorted(labels.options(run) ^ wanted)]
 
@@ -33,8 +31,6 @@ def deviations(records, paper: str) -> dict[str, list[str]]:
 
 def _printed(paper: str, federation: str) -> tuple[dict, set[str]]:
     """The paper's recipe on a federation, and the options of the federation that it has no single value of."""
-    from fednb.recipe import Recipe
-
     if federation not in papers.profiles_on(paper):
         return {}, set()
     full = Recipe(**papers.recipe(paper, "paper", federation), algorithm="fedavg").full

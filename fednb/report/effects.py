@@ -12,7 +12,7 @@ from pandas import DataFrame
 from fednb.errors import RecipeError
 from fednb.report import intervals, wording
 from fednb.report.intervals import Interval, Measured, Spread, spreads_of
-from fednb.report.scores import image_scores, with_spare
+from fednb.report.selection import image_scores, with_spare
 
 OLDER, ONE_SEED, NOT_PAIRED, INCONCLUSIVE = "older code", "one seed", "not paired", "inconclusive"
 EFFECT = ("ours", "low", "high", "p", "together_low", "together_high", "smallest", "seeds")
@@ -91,9 +91,8 @@ def spare_effects(pairs: Sequence[Pair], results, known) -> list[dict]:
     spreads = spreads_of(with_spare(known, {own.key: own for own in results.alike.records})) if any(there) else {}
     effects = iter(effects_of(list(compress(owns, there)), results, spreads, spare=True))
     found = [next(effects) if is_there else None for is_there in there]
-    return [
-        dict(zip(SPARE, own.measured[:3], strict=True)) if own and own.untested != NOT_PAIRED else {} for own in found
-    ]
+    paired = [own if own and own.untested != NOT_PAIRED else None for own in found]
+    return [dict(zip(SPARE, own.measured[:3], strict=True)) if own else {} for own in paired]
 
 
 def one_setting(rows, label: str):
@@ -108,10 +107,8 @@ def _require_one_setting(pair: Pair) -> None:
     better, worse = (wording.setting_of(rows.assign(stale=False)) for rows in pair[:2])
     if better != worse:
         labels = " and ".join(rows["run"].iloc[0] for rows in pair[:2])
-        raise RecipeError(
-            f"{labels} were run in different settings: {better} and {worse}. Compare runs that differ in their methods "
-            "alone."
-        )
+        advice = "Compare runs that differ in their methods alone"
+        raise RecipeError(f"{labels} were run in different settings: {better} and {worse}. {advice}.")
 
 
 def _paired(pair: Pair, records: dict, spreads: dict, spare: bool) -> Measured | None:

@@ -41,11 +41,9 @@ def gate(
         bound = mean({row.seed: constant[row.key] for row in rows.itertuples()}.values())
         if found[claim["site"]].low <= bound:
             return f"{label} is not above a constant answer ({wording.number(bound)} %)", []
-    marks = [
-        f"{labels.pretty(run, options=True)} has not converged: {wording.signed(rise)} points in the last quarter of "
-        "its rounds"
-        for run, rise in not_converged(own).items()
-    ]
+    rises = {labels.pretty(run): wording.signed(rise) for run, rise in not_converged(own).items()}
+    where = "points in the last quarter of its rounds"
+    marks = [f"{run} has not converged: {rise} {where}" for run, rise in rises.items()]
     if marks and board == PRINTED:
         return marks[0], []
     for needed in protocol.rules()["precondition"]:

@@ -9,7 +9,6 @@ from pandas import DataFrame
 
 from fednb import papers
 from fednb.errors import RecipeError
-from fednb.files import write_text
 from fednb.papers import protocol
 from fednb.recipe import Recipe
 from fednb.records.store import Store
@@ -36,14 +35,8 @@ def recorded_board(paper: str = "", anew: bool = False) -> tuple[DataFrame, Data
     return tuple(frame[frame["of"] == paper] if paper else frame for frame in read_board(folder))
 
 
-def write_board(store: Store, folder: Path) -> None:
-    """``board.csv`` and ``curves.csv`` of our own papers, from the records of the store."""
-    for name, judge in zip(BOARDS, (claims, curves), strict=True):
-        write_text(folder / name, judge(store, papers.own()).to_csv(index=False))
-
-
 def read_board(folder: Path) -> tuple[DataFrame, DataFrame]:
-    """What ``write_board`` wrote."""
+    """Both from ``board.csv`` and ``curves.csv``, of our own papers, which ``fednb report --readme`` writes."""
     board, curves = (pandas.read_csv(folder / name, keep_default_na=False) for name in BOARDS)
     numbers = board.columns.intersection(NUMBERS)
     return board.assign(**board[numbers].apply(pandas.to_numeric)), curves

@@ -111,11 +111,8 @@ class Page:
         return self._kept(Study([recipe for recipe, record in known.found.items() if record], self.paper).recorded())
 
     def _kept(self, results: Results) -> Results:
-        same = [
-            {record.key for record in known.records} == {record.key for record in results.records}
-            for known in self.shown
-        ]
-        if results.records and not any(same):
+        own, *known = ({record.key for record in each.records} for each in (results, *self.shown))
+        if own and own not in known:
             self.shown.append(results)
         return results
 
@@ -279,16 +276,14 @@ def _of_claim(row: dict, at: str, verb: str) -> str:
 def _of_effects(frame: DataFrame, still: dict[str, str]) -> list[str]:
     """Which runs are above, below or neither, against each that they are held against; where the effects are by the
     values of a field, each pair over these. still: what marks a run that has not converged."""
-    by = frame.columns[2]
+    by, lines = frame.columns[2], []
     if by != "by":
-        lines = []
         for (better, worse), rows in frame.groupby(["better", "worse"], sort=False):
             at = zip(rows[by], rows["ours"], rows["direction"], strict=True)
             words = [f"{value}: {wording.signed(ours)} {word}" for value, ours, word in at]
             pair = wording.minus(labels.short(better), labels.short(worse))
             lines.append(f"{pair}, by {wording.spaced(by)}: {', '.join(words)}")
         return lines
-    lines = []
     first = {"above": 0, "below": 1}
     ordered = frame.sort_values("direction", key=lambda words: words.map(first).fillna(len(first)), kind="stable")
     for (worse, word), rows in ordered.groupby(["worse", "direction"], sort=False):

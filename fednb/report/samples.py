@@ -1,5 +1,7 @@
 """Pictures of a federation's images: what the sites look like."""
 
+from matplotlib import pyplot
+
 from fednb.federation import IGNORED
 from fednb.report.plots._axes import as_written, wrapped
 from fednb.report.style import ORANGE
@@ -26,8 +28,6 @@ def samples(federation):
 
 def rows(names, columns: int, side: float = 0.9):
     """A figure of pictures and its axes ``[names, columns]``, a row for each name."""
-    from matplotlib import pyplot
-
     size = (side * columns + 0.8, side * len(names))
     figure, axes = pyplot.subplots(len(names), columns, figsize=size, squeeze=False, layout="constrained")
     pyplot.close(figure)

@@ -9,9 +9,7 @@ FILE = Path(__file__).with_name("speed.json")
 def recorded() -> dict:
     """``origin``: machine, code, torch, device, threads. ``methods``: by name, ``times`` FedAvg's round, ``least`` and
     ``most`` of its pairs of rounds, ``bytes`` a client and round. ``clients``: rows with ``clients``, the ``way`` to
-    run in words, ``seconds`` a round, ``data`` and ``memory`` in MB. Without rows where nothing is recorded."""
-    if not FILE.exists():
-        return {"origin": {}, "methods": {}, "clients": []}
+    run in words, ``seconds`` a round, ``data`` and ``memory`` in MB."""
     return json.loads(FILE.read_text(encoding="utf-8"))
 
 
@@ -23,20 +21,14 @@ def times(method: str) -> str:
 
 def origin() -> str:
     """On what it was measured, in a line."""
-    found = recorded()["origin"]
-    if not found:
-        return "Not measured yet: `fednb bench --record` does it."
-    return "Measured on {machine}, {threads} threads, {device}, torch {torch}, code {code}.".format(**found)
+    machine = recorded()["origin"]
+    return "Measured on {machine}, {threads} threads, {device}, torch {torch}, code {code}.".format(**machine)
 
 
 def memory() -> str:
     """How much one process's peak memory grows from the fewest clients to the most, next to the images: a sentence."""
     rows = recorded()["clients"]
-    if not rows:
-        return "Peak memory: not measured."
     first, *_, last = (row for row in rows if row["way"] == rows[0]["way"])
     data, peak = (last[name] - first[name] for name in ("data", "memory"))
-    return (
-        f"From {first['clients']} clients to {last['clients']} the images grow by {data:.0f} MB, the peak memory of a "
-        f"process by {peak:.0f} MB."
-    )
+    grown = f"the images grow by {data:.0f} MB, the peak memory of a process by {peak:.0f} MB"
+    return f"From {first['clients']} clients to {last['clients']} {grown}."

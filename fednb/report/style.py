@@ -51,12 +51,9 @@ def styles(runs: dict[str, str]) -> dict[str, dict]:
         for number, row in enumerate(rows) if len(rows) > 1 else ():
             look, share = looks[row], number / (len(rows) - 1)  # 0 of the darkest shade, 1 of the lightest
             shade = [(1 - share) * 0.45 * part + share * (0.7 * part + 0.3) for part in to_rgb(look["color"])]
-            line, marker = LINES.index(look["linestyle"]) + number, MARKERS.index(look["marker"]) + number
-            looks[row] = {
-                "color": to_hex(shade),
-                "linestyle": LINES[line % len(LINES)],
-                "marker": MARKERS[marker % len(MARKERS)],
-            }
+            line = LINES[(LINES.index(look["linestyle"]) + number) % len(LINES)]
+            marker = MARKERS[(MARKERS.index(look["marker"]) + number) % len(MARKERS)]
+            looks[row] = {"color": to_hex(shade), "linestyle": line, "marker": marker}
     return looks
 
 

@@ -4,16 +4,16 @@ runs side by side, and how firm their averages are."""
 import hashlib
 import html
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import pandas
+from pandas import DataFrame
+from pandas.io.formats.style import Styler
 
 from fednb.papers import protocol
 from fednb.report import labels, wording
 from fednb.report.intervals import alike, of_settings
 from fednb.report.selection import selected
 from fednb.report.wording import number
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 NOTHING = "No row: nothing of it is recorded."
 MOST_CLIENTS = 20  # with a column each
@@ -36,9 +36,9 @@ class Table:
     mark: what the data are where they are not the paper's, as ``fednb.report.wording.mark``.
     """
 
-    frame: "DataFrame"
+    frame: DataFrame
     caption: tuple[str, ...]
-    cells: "DataFrame"
+    cells: DataFrame
     setting: tuple[str, ...] = ()
     mark: str = ""
 
@@ -49,8 +49,6 @@ class Table:
 
     def html(self) -> str:
         """The caption and the table; the same numbers always give the same text."""
-        from pandas.io.formats.style import Styler
-
         lines = [html.escape(line) for line in self.caption]
         if self.mark:
             lines[0] = f'<strong style="color: #a40000">{lines[0]}</strong>'
@@ -85,8 +83,6 @@ def runs_table(results, rule: str | None = None) -> Table:
     results: of a study. rule: see ``fednb.report.selection``, the protocol's unless given. Its frame holds row, run,
     client, value, low and high (95 %, see ``fednb.report.intervals``), in per cent, and seeds.
     """
-    import pandas
-
     rule = rule or protocol.rules()["selection"]
     chosen = selected(results.frame, rule)
     parts = wording.with_seeds(chosen)
@@ -114,11 +110,6 @@ def runs_table(results, rule: str | None = None) -> Table:
     )
     made = (f"Setting: {wording.setting(results)}.", *wording.note_lines(results))
     cells = cells.rename(columns=heads).rename_axis(index=None, columns=None)
-    return _on_data(results.frame, numbers, (about, wording.AVERAGE), cells, made)
-
-
-def _on_data(runs, numbers, caption: tuple[str, ...], cells, made: tuple[str, ...]) -> Table:
-    """A table whose caption begins with what the runs were trained on, where that is not the paper's data."""
-    marked = wording.mark(runs)
-    first = (wording.stand_in_line(runs),) if marked else ()
-    return Table(numbers, (*first, *caption), cells, made, mark=marked)
+    marked = wording.mark(results.frame)
+    caption = (*([wording.stand_in_line(results.frame)] if marked else []), about, wording.AVERAGE)
+    return Table(numbers, caption, cells, made, mark=marked)

@@ -7,7 +7,7 @@ aggregation that is robust against it is a method of its own, which is not here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,9 +17,7 @@ from fednb.federation import AVERAGE, SPLITS, UNITS, Federation, Outline
 from fednb.loop.network import require_same
 from fednb.loop.server import Server
 from fednb.methods import Message, Method, entries
-
-if TYPE_CHECKING:
-    from fednb.recipe import Recipe
+from fednb.recipe import Recipe
 
 MOST = 10**7  # images of a site in a split, classes, a tenth of an image's values: room is made for what is introduced
 LONGEST = 200  # characters of a name, or of what went wrong at a client
@@ -65,15 +63,9 @@ class Introduction:
                 raise ValueError("no such site")
             if least < 1 or min(images) < 0 or max(counts) > MOST:
                 raise ValueError("no such images")
-            return cls(
-                site,
-                Outline(printable(outline["name"]), classes, (channels, height, width), outline["task"]),
-                images,
-                printable(values["fingerprint"]),
-                _texts(values["notes"]),
-                _texts(values["sites"]),
-                printable(values["whole"]),
-            )
+            own = Outline(printable(outline["name"]), classes, (channels, height, width), outline["task"])
+            notes, sites = _texts(values["notes"]), _texts(values["sites"])
+            return cls(site, own, images, printable(values["fingerprint"]), notes, sites, printable(values["whole"]))
         except (LookupError, TypeError, ValueError, OverflowError) as error:
             raise RunError(
                 f"a client introduces itself as no site can: {printable(values, 500)} ({printable(error)}). Expected a "
@@ -131,9 +123,8 @@ def _expected(kind: str, round: int, client: Introduction, server: Server, recip
     if kind == "learn":
         return {}
     most = GROWTH * max([1.0, *(server.model[name].abs().max().item() for name in server.parameters)])
-    ends = dict.fromkeys(server.parameters, (-most, most)) | {
-        n: (0,) for n in server.model if n.endswith("running_var")
-    }
+    variances = [name for name in server.model if name.endswith("running_var")]
+    ends = dict.fromkeys(server.parameters, (-most, most)) | dict.fromkeys(variances, (0,))
     network = {n: Entry(value.dtype, tuple(value.shape), *ends.get(n, ())) for n, value in server.model.items()}
     return {"loss": Entry(torch.float64)} | entries("model", network)
 
@@ -143,9 +134,8 @@ def _require_range(name: str, value: Tensor, wanted: Entry, sender: str) -> None
         return
     low, high = (end.item() for end in value.aminmax())  # NaN where one is among them
     if not (wanted.least <= low and high <= wanted.most):
-        raise RunError(
-            f"{name} goes from {low:g} to {high:g} in what {sender} sent; expected {wanted.least:g} to {wanted.most:g}."
-        )
+        expected = f"expected {wanted.least:g} to {wanted.most:g}"
+        raise RunError(f"{name} goes from {low:g} to {high:g} in what {sender} sent; {expected}.")
     if wanted.ends and not ((value == wanted.least) | (value == wanted.most)).all():
         raise RunError(f"{name} has other numbers than {wanted.least} and {wanted.most} in what {sender} sent.")
 
@@ -156,15 +146,10 @@ def require_alike(sent: dict[str, Message], replies: dict[str, Message], methods
     first: dict[frozenset, tuple[str, set]] = {}
     for client, reply in replies.items():
         asked = frozenset(name for name in sent[client] if not name.startswith("model/"))
-        form = {
-            (name, value.dtype, value.ndim, value.shape[name in own_length :])
-            for name, value in reply.items()
-            if "/" in name
-        }
+        added = {name: value for name, value in reply.items() if "/" in name}
+        form = {(name, value.dtype, value.ndim, value.shape[name in own_length :]) for name, value in added.items()}
         other, expected = first.setdefault(asked, (client, form))
         if form != expected:
             names = ", ".join(sorted({name for name, *_ in form ^ expected}))
-            raise RunError(
-                f"{client} and {other} sent {names} in different forms, or one of them did not. One of them has "
-                "another recipe, or is not honest."
-            )
+            advice = "One of them has another recipe, or is not honest"
+            raise RunError(f"{client} and {other} sent {names} in different forms, or one of them did not. {advice}.")

@@ -1,9 +1,5 @@
 """A client that lives for one message: it forgets all but its memory."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import torch
 
 from fednb.errors import RunError
@@ -11,9 +7,7 @@ from fednb.federation import Federation
 from fednb.loop.client import Client
 from fednb.loop.network import build
 from fednb.methods import Message
-
-if TYPE_CHECKING:
-    from fednb.recipe import Recipe
+from fednb.recipe import Recipe
 
 ASKED = ("offer", "learn", "work", "test")  # the calls of a client; the first needs no memory, the last changes none
 
@@ -45,7 +39,6 @@ def answer(
             "configuration names as memory; or remove the run's checkpoint at the server, and all of it starts again."
         )
     client = Client(site, federation.outline, *build(recipe, federation.outline, device), recipe)
-    client.refuse_batches_of_one()
     for name, memory in memories.get(after, {}).items():
         client.memories[name] = {entry: value.to(device, copy=True) for entry, value in memory.items()}
     reply = getattr(client, kind)({name: value.to(device) for name, value in message.items()}, round)

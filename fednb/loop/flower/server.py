@@ -1,10 +1,7 @@
 """The server's side of a run whose clients are elsewhere, and which goes on without a client."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -12,9 +9,7 @@ from fednb.errors import RecipeError, RunError
 from fednb.loop.flower.checks import Introduction, printable, require, require_alike
 from fednb.loop.loop import Addressed, Rounds, refuse_without_spare
 from fednb.methods import Message
-
-if TYPE_CHECKING:
-    from fednb.recipe import Recipe
+from fednb.recipe import Recipe
 
 OF_CLIENTS = ("_tested", "away", "after")  # what the server knows besides their replies
 EVALUATIONS = ("spare", "server")  # that need neither another site's network nor what shows a site's images

@@ -1,8 +1,7 @@
 """All: one network is trained on the images of every site in one place. This is no federation."""
 
 from fednb.errors import RecipeError
-from fednb.methods import EVERY_TASK, Method, overrides
-from fednb.recipe import Recipe
+from fednb.methods import EVERY_TASK, Method, Recipe, overrides
 
 EXCHANGING = ("keeps", "load", "prepare_offer", "prepare_share", "prepare_receive", "send", "reply", "collect", "adapt")
 
@@ -37,7 +36,5 @@ class All(Method):
             (exchanging, f"{' and '.join(exchanging)}, by which clients exchange or keep something"),
         ):
             if found:
-                raise RecipeError(
-                    f"all cannot be combined with {what}: it has one client, with the images of every site. Leave it "
-                    "out, or take another algorithm."
-                )
+                why = "it has one client, with the images of every site. Leave it out, or take another algorithm"
+                raise RecipeError(f"all cannot be combined with {what}: {why}.")

@@ -92,9 +92,8 @@ class FedAwS(Method):
     def aggregate_model(self, server: Server, mean: Message) -> Message:
         known = mean[ROWS].any(1, keepdim=True)
         rows = _unit(torch.where(known, mean[ROWS], server.model[ROWS]))  # Eq. 3
-        return mean | {
-            ROWS: _unit(rows - self.spread * server.recipe.learning_rate * spreading_gradient(rows, self.margin))
-        }
+        rate = self.spread * server.recipe.learning_rate
+        return mean | {ROWS: _unit(rows - rate * spreading_gradient(rows, self.margin))}  # Eq. 5
 
     def predict(self, client: Client, batch: Batch) -> Tensor:
         client.forward(batch)

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from fednb.methods import EVERY_TASK, Client, Message, Method, Server, add, option
+from fednb.methods import EVERY_TASK, Averaged, Client, Message, Server, batch_norms, option
 
 
 @dataclass(frozen=True)
-class FedBN(Method):
+class FedBN(Averaged):
     r"""Federated averaging of everything but the layers of batch normalisation.
 
     .. math:: w_\ell \leftarrow \sum_k \tfrac{n_k}{\sum_j n_j} w_{\ell,k}
@@ -43,12 +43,6 @@ class FedBN(Method):
         state = client.model.state_dict()
         return {n: state[n].clone() for n in sorted(self.keeps(client.model)) if state[n].is_floating_point()}
 
-    def collect(self, server: Server, client: str, weight: float, reply: Message) -> None:
-        add(server.scratch(self), weight, reply)
-
-    def aggregate(self, server: Server) -> None:
-        server.memory(self).update(server.scratch(self))
-
     @torch.no_grad()
     def unseen(self, client: Client) -> None:
         """What the server sent takes the place of its own statistics."""
@@ -57,9 +51,4 @@ class FedBN(Method):
             state[name].copy_(value)
 
     def keeps(self, model: nn.Module) -> set[str]:
-        return {
-            f"{place}.{name}"
-            for place, layer in model.named_modules()
-            if isinstance(layer, nn.modules.batchnorm._BatchNorm)
-            for name in layer.state_dict()
-        }
+        return {f"{place}.{name}" for place, layer in batch_norms(model).items() for name in layer.state_dict()}

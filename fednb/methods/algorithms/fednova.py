@@ -3,8 +3,7 @@
 import torch
 
 from fednb.errors import RecipeError
-from fednb.methods import EVERY_TASK, Client, Message, Method, Server
-from fednb.recipe import Recipe
+from fednb.methods import EVERY_TASK, Client, Message, Method, Recipe, Server
 
 
 class FedNova(Method):
@@ -52,10 +51,9 @@ class FedNova(Method):
         return {"gradients": torch.tensor(gradients, dtype=torch.float64)}
 
     def aggregate_model(self, server: Server, mean: Message) -> Message:
-        replies = server.replies(self)
-        effective = sum(p * float(replies[k]["gradients"]) for k, p in server.weights.items())  # Eq. 2
-        moved = {name: server.model[name] + effective * mean[name] for name in server.parameters}  # Eq. 3
-        return mean | moved
+        gradients = {client: float(reply["gradients"]) for client, reply in server.replies(self).items()}
+        effective = sum(weight * gradients[client] for client, weight in server.weights.items())  # Eq. 2
+        return mean | {name: server.model[name] + effective * mean[name] for name in server.parameters}  # Eq. 3
 
 
 def gradient_weight(steps: int, momentum: float) -> float:

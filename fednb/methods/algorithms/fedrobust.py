@@ -86,10 +86,8 @@ class FedRobust(Method):
             shift = batch.aside.pop(self.name)
             images = shift.pop("images")
             gradients = torch.autograd.grad(images, list(shift.values()), batch.images.grad)
-            self._climb(client.memory(self), dict(zip(shift, gradients, strict=True)))
-
-    def _climb(self, shift: dict[str, Tensor], gradients: dict[str, Tensor]) -> None:
-        for name, value in shift.items():
-            start = torch.eye(len(value), dtype=value.dtype, device=value.device) if name == "matrix" else 0
-            rate, penalty = self._steps[name]
-            shift[name] = value + rate * (gradients[name] - 2 * penalty * (value - start))  # Eq. 2
+            kept = client.memory(self)
+            for (name, value), gradient in zip(kept.items(), gradients, strict=True):
+                start = torch.eye(len(value), dtype=value.dtype, device=value.device) if name == "matrix" else 0
+                rate, penalty = self._steps[name]
+                kept[name] = value + rate * (gradient - 2 * penalty * (value - start))  # Eq. 2

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fednb.methods import EVERY_TASK, Batch, Client, Message, Method, Server, add, option
+from fednb.methods import EVERY_TASK, Averaged, Batch, Client, Message, option
 from fednb.methods.algorithms.fedsam import FedSAM
 
 
 @dataclass(frozen=True)
-class HarmoFL(Method):
+class HarmoFL(Averaged):  # Eq. 3
     r"""Amplitude normalisation, and perturbed weights.
 
     With A and P the amplitude and phase of the Fourier transform of each channel of an image x, a client follows the
@@ -59,9 +59,6 @@ class HarmoFL(Method):
     momentum: float = option(0.1, within="(0, 1]")
     variant: str = option("paper", one_of=("paper", "released"))
 
-    def send(self, server: Server, client: str) -> Message:
-        return server.memory(self)
-
     def inputs(self, client: Client, batch: Batch) -> None:
         if not self.amplitude:
             return
@@ -78,12 +75,6 @@ class HarmoFL(Method):
 
     def reply(self, client: Client) -> Message:
         return dict(client.scratch(self))
-
-    def collect(self, server: Server, client: str, weight: float, reply: Message) -> None:
-        add(server.scratch(self), weight, reply)  # Eq. 3
-
-    def aggregate(self, server: Server) -> None:
-        server.memory(self).update(server.scratch(self))
 
     def _normalised(self, images: Tensor, spectrum: Tensor, amplitude: Tensor) -> Tensor:
         """Eq. 2; as released, of the zero frequency alone."""

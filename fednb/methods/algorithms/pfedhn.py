@@ -8,8 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fednb.errors import RecipeError
-from fednb.methods import EVERY_TASK, Client, Message, Method, Server, entries, measured, option, part
-from fednb.recipe import Recipe
+from fednb.methods import EVERY_TASK, Client, Message, Method, Recipe, Server, entries, measured, option, part
 
 LIMIT = 2e9  # bytes of a hypernetwork
 
@@ -125,7 +124,14 @@ class PFedHN(Method):
         return {name: start[name] - parameter.detach() for name, parameter in self._made(client).items()}
 
     def collect(self, server: Server, client: str, weight: float, reply: Message) -> None:
-        self._learn(server.memory(self), client, reply)
+        memory, embedding = server.memory(self), f"embedding/{client}"
+        used = {name: memory[name] for name in memory if name.startswith("phi/") or name == embedding}
+        for name, gradient in zip(used, self._gradients(used, embedding, reply), strict=True):
+            velocity = gradient + self.decay * memory[name]
+            if self.momentum:
+                velocity = velocity + self.momentum * memory.get(f"momentum/{name}", 0)
+                memory[f"momentum/{name}"] = velocity
+            memory[name] = memory[name] - self.rate * velocity  # Eq. 2
 
     def adapt(self, client: Client) -> None:
         if not client.visiting:
@@ -144,16 +150,6 @@ class PFedHN(Method):
     @torch.no_grad()
     def _load(self, client: Client) -> None:
         client.model.load_state_dict(client.inbox(self), strict=False)
-
-    def _learn(self, memory: Message, client: str, change: Message) -> None:
-        embedding = f"embedding/{client}"
-        used = {name: memory[name] for name in memory if name.startswith("phi/") or name == embedding}
-        for name, gradient in zip(used, self._gradients(used, embedding, change), strict=True):
-            velocity = gradient + self.decay * memory[name]
-            if self.momentum:
-                velocity = velocity + self.momentum * memory.get(f"momentum/{name}", 0)
-                memory[f"momentum/{name}"] = velocity
-            memory[name] = memory[name] - self.rate * velocity  # Eq. 2
 
     @torch.enable_grad()
     def _gradients(self, values: Message, embedding: str, change: Message) -> tuple[Tensor, ...]:

@@ -2,12 +2,11 @@
 
 import torch
 
-from fednb.methods import EVERY_TASK, Batch, Client, Message, Method, Server, add
+from fednb.methods import EVERY_TASK, Averaged, Batch, Client, Message, Method, Recipe, Server
 from fednb.methods.algorithms.fednova import gradient_weight, require_fresh_sgd
-from fednb.recipe import Recipe
 
 
-class Scaffold(Method):
+class Scaffold(Averaged):
     r"""Stochastic controlled averaging.
 
     A client k starts at y = w and steps with the corrected gradient; by the paper's option II,
@@ -50,16 +49,11 @@ class Scaffold(Method):
     def prepare_receive(self, client: Client, shared: Message) -> None:
         client.memory(self).update({n: torch.zeros_like(p) for n, p in client.parameters().items()})
 
-    def send(self, server: Server, client: str) -> Message:
-        return server.memory(self)
-
     def begin(self, client: Client) -> None:
         parameters, own, common = client.parameters(), client.memory(self), client.inbox(self)
-        client.scratch(self).update(
-            parameters=list(parameters.values()),
-            start=[parameter.detach().clone() for parameter in parameters.values()],
-            correction=[common[name] - own[name] for name in parameters],
-        )
+        start = [parameter.detach().clone() for parameter in parameters.values()]
+        correction = [common[name] - own[name] for name in parameters]
+        client.scratch(self).update(parameters=list(parameters.values()), start=start, correction=correction)
 
     def gradients(self, client: Client, batch: Batch) -> None:
         scratch = client.scratch(self)
@@ -73,9 +67,6 @@ class Scaffold(Method):
         change = {n: m / rate - common[n] for n, m in zip(client.parameters(), moved, strict=True)}  # Eq. 4
         own.update({name: own[name] + change[name] for name in change})
         return change
-
-    def collect(self, server: Server, client: str, weight: float, reply: Message) -> None:
-        add(server.scratch(self), weight, reply)
 
     def aggregate(self, server: Server) -> None:
         common = server.memory(self)

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from fednb.methods import Batch, Client, Task
-from fednb.methods.augmentations import _draws
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class MixtureLayer(nn.Module):
 
 def draw(client: Client, batch: Batch, purpose: str, alpha: float) -> Mixture:
     """One share ~ Beta(alpha, alpha) for the whole batch, alpha > 0, and a random permutation."""
-    share = random.Random(_draws.seed(client, purpose)).betavariate(alpha, alpha)
+    share = random.Random(client.draw_seed(purpose)).betavariate(alpha, alpha)
     return Mixture(share, partners(client, batch, purpose))
 
 

@@ -5,6 +5,8 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 
+from fednb.methods import batch_norms
+
 
 def blend(images: Tensor | float, offset: Tensor | float, alpha: float, channels: int) -> Tensor:
     """Eq. 1, of one channel the first blend alone: ``[..., c, h, w]`` -> ``[..., channels * c, h, w]``."""
@@ -77,7 +79,7 @@ def of_each_channel(kind: type[nn.Module]) -> type[nn.Module]:
 
 def split_statistics(model: nn.Module, channels: int) -> list[nn.Module]:
     """The layers of batch normalisation, which from now on keep running statistics ``[channels, n]``."""
-    layers = [m for m in model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm) and m.track_running_stats]
+    layers = [layer for layer in batch_norms(model).values() if layer.track_running_stats]
     for layer in layers:
         layer.__class__ = of_each_channel(type(layer))
         for name, value in layer.named_buffers(recurse=False):

@@ -8,8 +8,7 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 
-from fednb.methods import EVERY_TASK, Batch, Client, Method, frozen, option
-from fednb.methods.augmentations import _draws
+from fednb.methods import EVERY_TASK, Batch, Client, Method, batch_norms, frozen, option
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class AdvProp(Method):
 
     def build(self, model: nn.Module) -> nn.Module:
         if self.steps > 0:
-            for layer in [m for m in model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]:
+            for layer in batch_norms(model).values():
                 auxiliary = deepcopy(layer)
                 layer.__class__ = with_two(type(layer))  # the layer itself stays, and so do the names of its entries
                 layer.auxiliary = auxiliary
@@ -61,7 +60,7 @@ class AdvProp(Method):
 
     def before_step(self, client: Client, batch: Batch) -> None:
         if self.steps > 0:
-            batch.aside[self.name] = _draws.seed(client, self.name)
+            batch.aside[self.name] = client.draw_seed(self.name)
 
     def criterion(self, client: Client, batch: Batch) -> Tensor:
         clean = super().criterion(client, batch)

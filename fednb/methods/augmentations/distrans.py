@@ -7,13 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from fednb.errors import RecipeError
-from fednb.methods import Batch, Client, Method, Server, classification_only, frozen, option, overrides
+from fednb.methods import Batch, Client, Method, Recipe, Server, classification_only, frozen, option, overrides
 from fednb.methods.augmentations._offset_network import Aggregator, Hypernetwork
 from fednb.methods.augmentations._two_channels import InputChannels, along_offset, blend
 from fednb.methods.augmentations.normalise import IMAGENET_MEAN, IMAGENET_STD
 from fednb.methods.messages import Message, alike, entries, part
 from fednb.randomness import generator, seeded
-from fednb.recipe import Recipe
 
 NETWORK_RATE = 1e-2  # released code; none is printed
 
@@ -85,10 +84,8 @@ class DisTrans(Method):
         later = methods[methods.index(self) + 1 :]
         changing = [m.name for m in later if overrides(m, "inputs") or overrides(m, "before_step")]
         if changing:
-            raise RecipeError(
-                f"{self.name} stands before {', '.join(changing)} among the augmentations; the pass for its offset "
-                f"must see a batch as all others leave it. Name {self.name} last."
-            )
+            why = f"the pass for its offset must see a batch as all others leave it. Name {self.name} last"
+            raise RecipeError(f"{self.name} stands before {', '.join(changing)} among the augmentations; {why}.")
 
     def build(self, model: nn.Module) -> nn.Module:
         if self.channels == 1 and self.projection == 0 and self.alpha == 0:

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from fednb.methods import Batch, Client, Method, classification_only, option
-from fednb.methods.augmentations import _draws
 
 
 def laplace(shape: torch.Size, generator: torch.Generator) -> Tensor:
@@ -52,7 +51,7 @@ class EmbeddingNoise(Method):
 
     def before_step(self, client: Client, batch: Batch) -> None:
         if self.gamma > 0:
-            batch.aside[self.name] = _draws.seed(client, self.name)
+            batch.aside[self.name] = client.draw_seed(self.name)
 
     def loss(self, client: Client, batch: Batch) -> Tensor | None:
         if self.gamma == 0:

@@ -9,9 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fednb.errors import RecipeError
-from fednb.methods import DTYPES, Batch, Client, Message, Method, Server, classification_only, option, overrides
+from fednb.methods import DTYPES, Batch, Client, Message, Method, Recipe, Server, classification_only, option, overrides
 from fednb.randomness import seeded
-from fednb.recipe import Recipe
 
 LATENT = 100
 SIDE = 32  # larger images are made at this height and width, and enlarged

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 
 from fednb.errors import DataError, RecipeError
-from fednb.methods import EVERY_TASK, Batch, Client, Message, Method, Server, option, overrides
-from fednb.recipe import Recipe
+from fednb.methods import EVERY_TASK, Batch, Client, Message, Method, Recipe, Server, option, overrides
 
 
 @dataclass(frozen=True)
@@ -43,10 +42,8 @@ class FedMix(Method):
     def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
         others = [method.name for method in methods if method is not self and overrides(method, "inputs")]
         if others:
-            raise RecipeError(
-                f"{self.name} cannot be combined with {', '.join(others)}: it mixes images in [0, 1] with averages of "
-                "such images. Leave one of them out."
-            )
+            why = "it mixes images in [0, 1] with averages of such images. Leave one of them out"
+            raise RecipeError(f"{self.name} cannot be combined with {', '.join(others)}: {why}.")
 
     def prepare_offer(self, client: Client) -> Message:
         split = client.site.train

@@ -7,15 +7,25 @@ import torch
 from torch import Tensor, nn
 
 from fednb.errors import DataError
-from fednb.methods import EVERY_TASK, Batch, Client, Message, Method, Server, flow, option
+from fednb.methods import EVERY_TASK, Batch, Client, Message, Method, Recipe, Server, flow, option
 from fednb.methods.augmentations.normalise import refuse_after
-from fednb.recipe import Recipe
 
 CHUNK = 256
 
 
+class OfClients(Method):
+    """A method that normalises images by what clients measure of theirs: ``mean`` and ``std``, ``[channels]``."""
+
+    tasks = EVERY_TASK
+    images_become = "normalised"
+    ranges = {"mean": (0, 1), "std": (1e-9, 1)}
+
+    def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
+        refuse_after(self, methods, ("normalised", "of one amplitude"), "its statistics are of images as they come")
+
+
 @dataclass(frozen=True)
-class FedRDN(Method):
+class FedRDN(OfClients):
     r"""Federated random data normalisation.
 
     Each client k measures its training images once, the server shares all pairs, and
@@ -47,14 +57,7 @@ class FedRDN(Method):
     other. Statistics of one pass over augmented images (black corners included), sample standard deviation.
     """
 
-    tasks = EVERY_TASK
-    images_become = "normalised"
-    ranges = {"mean": (0, 1), "std": (1e-9, 1)}
-
     variant: str = option("paper", one_of=("paper", "released"))
-
-    def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
-        refuse_changed(self, methods)
 
     def prepare_offer(self, client: Client) -> Message:
         augmented = client.recipe.flow if self.variant == "released" else ()
@@ -82,10 +85,6 @@ class FedRDN(Method):
         """How far clients' means lie from its own, in its standard deviations: the mean over clients and channels."""
         mean, own_mean, own_std = (client.memory(self)[name] for name in ("mean", "own_mean", "own_std"))
         return float(((mean - own_mean) / own_std).abs().mean())
-
-
-def refuse_changed(method: Method, methods: list[Method]) -> None:
-    refuse_after(method, methods, ("normalised", "of one amplitude"), "its statistics are of images as they come")
 
 
 def channel_statistics(client: Client, augmented: tuple[str, ...] = (), correction: int = 0) -> tuple[Tensor, Tensor]:
@@ -166,7 +165,6 @@ def _means(batches: Iterable[Tensor], correction: int, client: str) -> tuple[Ten
 
 def _floats(images: Tensor) -> Tensor:
     if not images.is_floating_point():
-        raise DataError(
-            f"images are {images.dtype}; expected floats in [0, 1]. Put v2.ToDtype(torch.float32, scale=True) before."
-        )
+        expected = "expected floats in [0, 1]. Put v2.ToDtype(torch.float32, scale=True) before"
+        raise DataError(f"images are {images.dtype}; {expected}.")
     return images

@@ -1,11 +1,10 @@
 """FedRDN-V: every image is normalised with the average of all clients' statistics; nothing is drawn."""
 
-from fednb.methods import EVERY_TASK, Batch, Client, Message, Method, Server
-from fednb.methods.augmentations.fedrdn import channel_statistics, gather, refuse_changed
-from fednb.recipe import Recipe
+from fednb.methods import Batch, Client, Message, Server
+from fednb.methods.augmentations.fedrdn import OfClients, channel_statistics, gather
 
 
-class FedRDNV(Method):
+class FedRDNV(OfClients):
     r"""FedRDN's ablation: one pair for all clients, in training and at test time.
 
     .. math:: \hat\mu = \tfrac{1}{K} \sum_k \mu_k, \quad \hat\sigma = \tfrac{1}{K} \sum_k \sigma_k  \tag{8}
@@ -16,12 +15,6 @@ class FedRDNV(Method):
     """
 
     printed = "FedRDN-V"
-    tasks = EVERY_TASK
-    images_become = "normalised"
-    ranges = {"mean": (0, 1), "std": (1e-9, 1)}
-
-    def refuse(self, recipe: Recipe, methods: list[Method]) -> None:
-        refuse_changed(self, methods)
 
     def prepare_offer(self, client: Client) -> Message:
         mean, std = channel_statistics(client)

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from fednb.methods import DTYPES, Batch, Client, Method, Server, classification_only, option
+from fednb.methods import DTYPES, Averaged, Batch, Client, Server, classification_only, option
 from fednb.methods.augmentations._fraug_networks import Learner, TwoLayers
 from fednb.methods.augmentations._fraug_steps import READINGS, Printed, sizes
-from fednb.methods.messages import Message, add, entries, part
+from fednb.methods.messages import Message, entries, part
 from fednb.randomness import seeded
 
 ROUNDS = 300  # of the released runs, in which ``growth`` is meant
 
 
 @dataclass(frozen=True)
-class FRAug(Method):
+class FRAug(Averaged):  # Algorithm 1, line 6 of the server
     r"""Federated representation augmentation.
 
     A generator g makes client-agnostic embeddings v = g(z, y) of noise and labels, a network m (RTNet) makes
@@ -153,9 +153,6 @@ class FRAug(Method):
             drawn = self.drawn("rtnet", (features, classes), recipe, client.device, client.name)
             memory.update(entries("rtnet", drawn))
 
-    def send(self, server: Server, client: str) -> Message:
-        return server.memory(self)
-
     def begin(self, client: Client) -> None:
         memory, groups = client.memory(self), self.reading(self, client).groups
         received = {"generator": client.inbox(self), "rtnet": part(memory, "rtnet")}
@@ -198,12 +195,6 @@ class FRAug(Method):
         if self.rtnet:
             memory.update(entries("rtnet", scratch["rtnet"].values))
         return scratch["generator"].values if self.generator else {}
-
-    def collect(self, server: Server, client: str, weight: float, reply: Message) -> None:
-        add(server.scratch(self), weight, reply)
-
-    def aggregate(self, server: Server) -> None:
-        server.memory(self).update(server.scratch(self))  # Algorithm 1, line 6 of the server
 
     def activity(self, client: Client) -> float:
         """The length of what Eq. 3 adds to the features of its first training images, in lengths of these."""

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 import torch
 
-from fednb.methods import EVERY_TASK, Batch, Client, Method, option
+from fednb.methods import EVERY_TASK, Batch, Client, Method, Recipe, option
 from fednb.methods.augmentations.normalise import refuse_after
-from fednb.recipe import Recipe
 
 
 @dataclass(frozen=True)

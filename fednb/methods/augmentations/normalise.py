@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from fednb.errors import RecipeError
-from fednb.methods import EVERY_TASK, Batch, Client, Message, Method
-from fednb.recipe import Recipe
+from fednb.methods import EVERY_TASK, Batch, Client, Message, Method, Recipe
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)

@@ -2,6 +2,9 @@
 
 import textwrap
 
+from matplotlib import pyplot
+from matplotlib.text import Text
+
 from fednb.report import labels
 from fednb.report.deviations import deviations
 
@@ -17,8 +20,6 @@ def of_paper(results) -> str:
 
 def new_figure(panels: int, width: float, height: float = 4.2, columns: int | None = None, common: bool = True):
     """A figure and its axes; in several rows where ``columns`` is given, then on common axes unless these are off."""
-    from matplotlib import pyplot
-
     across, shared = columns or panels, common and columns is not None
     look = {"squeeze": False, "layout": "constrained", "sharex": shared, "sharey": shared}
     figure, axes = pyplot.subplots(-(-panels // across), across, figsize=(width, height), **look)
@@ -40,8 +41,6 @@ def decorate(axes, x: str, y: str, title: str, marked: str = "", grid: str = "y"
 
 def as_written(figure):
     """The figure, in which texts are shown as they are: a ``$`` in the name of a site or class begins no formula."""
-    from matplotlib.text import Text
-
     for text in figure.findobj(lambda each: isinstance(each, Text) and "$" in each.get_text()):
         text.set_parse_math(False)
     return figure

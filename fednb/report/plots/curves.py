@@ -1,5 +1,7 @@
 """Lines: accuracy over rounds, and whatever else has an x and a y."""
 
+import seaborn
+
 from fednb.papers import protocol
 from fednb.report import wording
 from fednb.report.plots._axes import PAPER, WIDEST, as_written, decorate, new_figure, printed_values, wrapped
@@ -18,8 +20,7 @@ def convergence(frame, title: str = "", printed=None):
     printed: rows of ``fednb.papers.printed``: up to six curves then have their names, their ends and the paper's
         numbers next to them, which are diamonds too. A stand-in and other data are never drawn next to these.
     """
-    shown = frame[(frame["split"] == "test") & frame["took_part"].astype(bool)]
-    parts = wording.with_seeds(shown)
+    parts = wording.with_seeds(frame[(frame["split"] == "test") & frame["took_part"].astype(bool)])
     runs = {label: rows["run"].iloc[0] for label, rows in parts.items()}
     curves = {
         label: (look, parts[label].groupby(["round", "seed"], as_index=False)["accuracy"].mean())
@@ -42,7 +43,7 @@ def convergence(frame, title: str = "", printed=None):
             axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     else:
         behind = next((label for label, run in runs.items() if run == "fedavg"), next(iter(curves)))
-        grey = _mean(curves.pop(behind)[1])
+        grey = curves.pop(behind)[1].groupby("round")["accuracy"].mean()
         figure, every = new_figure(len(curves), width=WIDEST, height=2 * -(-len(curves) // 4), columns=4)
         for number, (axes, (label, curve)) in enumerate(zip(every, curves.items(), strict=True)):
             axes.plot(grey, color="0.7", linewidth=2.5)
@@ -57,16 +58,10 @@ def convergence(frame, title: str = "", printed=None):
 
 
 def _curve(axes, label: str, look: dict, by_seed) -> None:
-    import seaborn
-
     look = look | {"markevery": max(1, by_seed["round"].nunique() // 10), "markersize": 5, "markeredgewidth": 0}
     band = {"errorbar": ("pi", 100), "err_kws": {"alpha": 0.15, "linewidth": 0}}
     band = band if by_seed["seed"].nunique() > 1 else {"errorbar": None}
     seaborn.lineplot(by_seed, x="round", y="accuracy", label=label, legend=False, ax=axes, **look, **band)
-
-
-def _mean(by_seed):
-    return by_seed.groupby("round")["accuracy"].mean()
 
 
 def _ends(axes, curves: dict, ends: dict, theirs: dict) -> None:

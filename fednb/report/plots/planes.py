@@ -3,6 +3,9 @@
 from itertools import cycle, islice
 
 import numpy
+import pandas
+import seaborn
+from matplotlib.lines import Line2D
 
 from fednb.report.plots._axes import as_written, decorate, new_figure, wrapped
 from fednb.report.style import CLASSES
@@ -19,10 +22,6 @@ def embedding(panels: dict, labels, sites, site_names=None, class_names=None, st
     stand_in: whether the features come from a stand-in, which is then written on the figure.
     told: ``{title of a row: what is measured on its features}``, written next to the title.
     """
-    import pandas
-    import seaborn
-    from matplotlib.lines import Line2D
-
     frame, looks = pandas.DataFrame(), {}
     for what, numbers, names in (("site", sites, site_names), ("class", labels, class_names)):
         frame[what], order = _names(numbers, names), _names(numpy.unique(numbers), names)

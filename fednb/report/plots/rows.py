@@ -4,21 +4,13 @@ import textwrap
 from math import nan
 from typing import NamedTuple
 
+from matplotlib.lines import Line2D
+
 from fednb import papers
 from fednb.report import labels, wording
 from fednb.report.comparison import tested
 from fednb.report.intervals import alike, of_settings
-from fednb.report.plots._axes import (
-    PAPER,
-    WIDEST,
-    as_written,
-    decorate,
-    new_figure,
-    of_paper,
-    printed_values,
-    titled,
-    wrapped,
-)
+from fednb.report.plots import _axes
 from fednb.report.style import style, styles
 from fednb.report.verdicts import AT, CLAIM, PRINTED, SMALL, TESTED, VERDICTS
 
@@ -45,7 +37,7 @@ def claims(rows, paper: str):
     wide = 1.05 * shown[["paper", "ours", "together_low", "together_high"]]
     reach = max(5, 3 * shown[["paper", "ours"]].abs().to_numpy().max(initial=0))
     low, high = max(-reach, min(-5, wide.min().min())), min(reach, max(5, wide.max().max()))
-    figure, (axes,) = new_figure(1, width=WIDEST, height=1.7 + 0.21 * max(1, len(shown)))
+    figure, (axes,) = _axes.new_figure(1, width=_axes.WIDEST, height=1.7 + 0.21 * max(1, len(shown)))
     for place, row in enumerate(shown.itertuples()):
         look = VERDICTS[row.verdict].look
         for span, width in (((row.low, row.high), 3), ((row.together_low, row.together_high), 1)):
@@ -61,20 +53,18 @@ def claims(rows, paper: str):
     head = f"{told} of {every} claims tested {AT[board]}{on}" if told else "no claim tested yet"
     about = "points: the first of each row minus the second"
     title = "\n".join([f"{labels.printed(paper)}: {head}", *(shown["at"].unique() if "at" in shown else ())])
-    decorate(axes, about, "", title, grid="both")
+    _axes.decorate(axes, about, "", title, grid="both")
     axes.axvline(0, color="0.4", linewidth=1, zorder=1)
     several = shown["table"].nunique() > 1, data.nunique() > 1
     parts = shown["table"].str.replace("table", "Table "), data
-    where = [
-        ", ".join(part for part, more in zip(row, several, strict=True) if more) for row in zip(*parts, strict=True)
-    ]
-    where = [f"{place}: " if place else "" for place in where]
+    told_apart = [part for part, more in zip(parts, several, strict=True) if more]
+    where = [f"{', '.join(row)}: " for row in zip(*told_apart, strict=True)] or [""] * len(shown)
     axes.set_yticks(range(len(shown)), where + shown["effect"], fontsize=8)
     axes.set(ylim=(max(1, len(shown)) - 0.5, -0.5), xlim=(low, high))
     words = [word for word in VERDICTS if (shown["verdict"] == word).any()]
     key = {word: {"linestyle": "none", **VERDICTS[word].look} for word in words}
-    _legend(figure, key | {PAPER: DIAMOND, "95 % interval": ALONE, "simultaneous interval": TOGETHER}, ncols=4)
-    return as_written(figure)
+    _legend(figure, key | {_axes.PAPER: DIAMOND, "95 % interval": ALONE, "simultaneous interval": TOGETHER}, ncols=4)
+    return _axes.as_written(figure)
 
 
 def scores(chosen, x: str = "client", printed=None, title: str = "", results=None):
@@ -105,7 +95,7 @@ def scores(chosen, x: str = "client", printed=None, title: str = "", results=Non
     groups, marked, theirs = sorted(values, key=order, reverse=x in wording.DOWNWARDS), wording.mark(chosen), {}
     if printed is not None and not marked:
         same = printed["federation"].isin(chosen["federation"]) & printed["sites"].isin(["", tested(chosen)])
-        theirs = {label: printed_values(printed[same], run, x, groups) for label, run in runs.items()}
+        theirs = {label: _axes.printed_values(printed[same], run, x, groups) for label, run in runs.items()}
     panels = {}
     for group in groups:
         name = f"{wording.spaced(x)} {group}"
@@ -120,7 +110,7 @@ def scores(chosen, x: str = "client", printed=None, title: str = "", results=Non
     if x != "client":
         seeds = sorted({rows["seed"].nunique() for rows in parts.values()})
         what += ", mean over clients" + (f", {seeds[0]} to {seeds[-1]} seeds" if len(seeds) > 1 else "")
-    return rows_of_dots(panels, what, title, marked, theirs=of_paper(results))
+    return rows_of_dots(panels, what, title, marked, theirs=_axes.of_paper(results))
 
 
 def effects(tables, title: str = "", printed=None, results=None, turned=False):
@@ -153,17 +143,17 @@ def effects(tables, title: str = "", printed=None, results=None, turned=False):
             )
     marked = next((table.mark for table in tables.values() if table.mark), "")
     what = f"points above {labels.short(against.pop())}" if len(against) == 1 else "points"
-    figure = rows_of_dots(panels or {"": {}}, what, title, marked, 3, True, of_paper(results), turned)
+    figure = rows_of_dots(panels or {"": {}}, what, title, marked, 3, True, _axes.of_paper(results), turned)
     for axes in figure.axes:
         axes.axvline(0, color="0.4", linewidth=1, zorder=1)
-    return as_written(figure)
+    return _axes.as_written(figure)
 
 
 def _printed_difference(printed, row: dict, by: str) -> float | None:
     """None where a side is not printed there, or both stand next to one printed row."""
     x, at = ("client", "average") if by == "by" else (by, row[by])
     runs, theirs = (row["better"], row["worse"]), papers.labels_of(printed)
-    better, worse = (printed_values(printed, run, x, [at]).get(at) for run in runs)
+    better, worse = (_axes.printed_values(printed, run, x, [at]).get(at) for run in runs)
     one_row = len({labels.printed_for(run, theirs) for run in runs}) == 1
     return None if None in (better, worse) or one_row else better - worse
 
@@ -188,7 +178,7 @@ def rows_of_dots(
     marked: str,
     across: int = 5,
     common: bool = False,
-    theirs: str = PAPER,
+    theirs: str = _axes.PAPER,
     by_run: bool = False,
 ):
     """One panel for each ``{title: {row: Dot}}``, rows alike in all.
@@ -202,8 +192,8 @@ def rows_of_dots(
     places, alone = {row: number for number, row in enumerate(rows)}, "" in panels
     across = min(max(1, len(panels)), across)
     down = -(-len(panels) // across)
-    size = {"width": min(3.4 + 2.2 * max(2, across), WIDEST), "height": 1.2 + down * (0.9 + 0.3 * len(rows))}
-    figure, every = new_figure(len(panels), **size, columns=across, common=common)
+    size = {"width": min(3.4 + 2.2 * max(2, across), _axes.WIDEST), "height": 1.2 + down * (0.9 + 0.3 * len(rows))}
+    figure, every = _axes.new_figure(len(panels), **size, columns=across, common=common)
     for number, (axes, (name, found)) in enumerate(zip(every, panels.items(), strict=True)):
         for row, dot in found.items():
             look, place = looks[dot.run if by_run else row], places[row]
@@ -213,13 +203,13 @@ def rows_of_dots(
             axes.plot(dot.value, place, marker=look["marker"], markersize=7, linestyle="none", label=row, **fill)
             if dot.printed is not None:
                 axes.scatter(dot.printed, place, marker="D", s=20, color="white", edgecolors="k", zorder=3)
-        head = wrapped(name) if name else title
-        decorate(axes, x if alone else "", "", head, marked if alone else "", grid="both")
+        head = _axes.wrapped(name) if name else title
+        _axes.decorate(axes, x if alone else "", "", head, marked if alone else "", grid="both")
         axes.set_yticks(range(len(rows)), [textwrap.fill(row, 40) for row in rows])
         axes.tick_params(labelleft=number % across == 0, labelbottom=number + across >= len(panels) or not common)
         axes.set_ylim(max(1, len(rows)) - 0.5, -0.5)
     if not alone:
-        text, colour = titled(title, marked)
+        text, colour = _axes.titled(title, marked)
         figure.suptitle(text, fontsize=11, color=colour)
     key = {"95 % interval": ALONE}
     key |= {"simultaneous interval": TOGETHER} if any(dot.together_low == dot.together_low for dot in dots) else {}
@@ -228,12 +218,10 @@ def rows_of_dots(
     key |= {"inconclusive or not testable" if verdict else "no verdict": HOLLOW} if hollow else {}
     key |= {theirs: DIAMOND} if any(dot.printed is not None for dot in dots) else {}
     _legend(figure, key, ncols=len(key), title="" if alone else x)
-    return as_written(figure)
+    return _axes.as_written(figure)
 
 
 def _legend(figure, key: dict[str, dict], **look) -> None:
     """Below the figure: what lines and markers of each look are."""
-    from matplotlib.lines import Line2D
-
     shown = [Line2D([], [], label=label, **own) for label, own in key.items()]
     figure.legend(handles=shown, loc="outside lower center", frameon=False, fontsize=8, **look)
