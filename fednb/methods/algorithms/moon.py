@@ -66,12 +66,22 @@ class Moon(Method):
         return {}
 
 
+class _Features(nn.Module):
+    """A network that ends before its head."""
+
+    def __init__(self, model: nn.Module):
+        super().__init__()
+        self.model = model
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.model.features(images)
+
+
 def _features_under(client: Client, entries: Message, images: Tensor) -> Tensor:
     """Features ``[n, d]`` by the client's network with these entries, as at test time; it is in training afterwards."""
-    until_head = nn.ModuleDict({"model": client.model.eval()})
-    until_head.forward = client.model.features
+    client.model.eval()
     with client.autocast():
         held = {f"model.{name}": value for name, value in entries.items()}
-        features = functional_call(until_head, held, (images,))
+        features = functional_call(_Features(client.model), held, (images,))
     client.model.train()
     return features.to(images.dtype)
