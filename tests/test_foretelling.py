@@ -20,7 +20,7 @@ def made(monkeypatch):
     monkeypatch.setattr(foretelling, "readings", lambda: read)
     gains = {run: draws.normal(size=len(names)) for run in dial.RUNS} | {dial.RUNS[0]: read["site_accuracy"] ** 3}
     rows = [
-        {"federation": name, "run": run, "gain": value, "direction": "above"}
+        {"federation": name, "run": run, "gain": value, "low": -1.0, "high": 1.0}
         for run, values in gains.items()
         for name, value in zip(names, values, strict=True)
     ]

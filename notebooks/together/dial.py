@@ -57,15 +57,13 @@ def gains(found: dict[str, Results]) -> DataFrame:
 
 
 def counted(rows: DataFrame) -> list[str]:
-    """At how many settings each run is above or below FedAvg, and its largest gain."""
+    """At how many settings the 95 % interval of each run's gain is above zero or below, and its largest gain."""
     lines = []
     for run, own in rows.groupby("run", sort=False):
-        above, below = ((own["direction"] == word).sum() for word in ("above", "below"))
-        most = own.loc[own["gain"].idxmax()]
-        lines.append(
-            f"{labels.short(run)}: above FedAvg at {above} of {len(own)} settings, below at {below}; "
-            f"at most {wording.signed(most['gain'])} ({most['federation']})."
-        )
+        most, above, below = own.loc[own["gain"].idxmax()], (own["low"] > 0).sum(), (own["high"] < 0).sum()
+        largest = f"at most {wording.signed(most['gain'])} ({most['federation']})"
+        counts = f"above zero at {above} of {len(own)} settings, below at {below}"
+        lines.append(f"{labels.short(run)}: 95 % interval {counts}; {largest}.")
     return lines
 
 

@@ -115,9 +115,9 @@ def hint(reading: float) -> list[str]:
     rows = measured(gains(recorded))
     near, lines = nearest(rows, reading), []
     for run, own in near.groupby("run", sort=False):
-        above = (own["direction"] == "above").sum()
         span = f"{signed(own['gain'].min())} to {signed(own['gain'].max())}"
-        lines.append(f"{labels.short(run)} {signed(own['gain'].mean())} ({span}; above at {above} of {len(own)})")
+        above = f"above zero at {(own['low'] > 0).sum()} of {len(own)}"
+        lines.append(f"{labels.short(run)} {signed(own['gain'].mean())} ({span}; {above})")
     foretold = foretells(rows).query("meter == 'site_accuracy'")
     low, high = near["site_accuracy"].min(), near["site_accuracy"].max()
     return [
