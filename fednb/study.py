@@ -214,27 +214,6 @@ class Results:
         frame = pandas.DataFrame(rows)
         return frame.assign(accuracy=100 * frame["correct"] / frame["images"]).join(_options(recipes), on="key")
 
-    def best(self, by: str = "validation") -> Recipe:
-        """Of recipes that differ in more than their seed the one with the highest accuracy on these images: mean over
-        its seeds, and over sites and rounds as the protocol's rule takes them; with the first of its seeds.
-
-        by: "validation", or "test", which is no fair choice. RecipeError for another word; RunError where some seed of
-        a recipe is not recorded, or has no such image."""
-        from fednb.report.selection import rounds_taken
-
-        if by not in ("validation", "test"):
-            raise RecipeError(f'a recipe is chosen by "validation" or "test" images, not by "{by}".')
-        frame = self.frame
-        scored = frame[(frame["split"] == by) & (frame["images"] > 0) & frame["took_part"]]
-        taken = rounds_taken(frame, papers.protocol.rules()["selection"])
-        chosen = scored[[number in taken[key] for key, number in zip(scored["key"], scored["round"], strict=True)]]
-        means, alike = chosen.groupby("key")["accuracy"].mean(), {}
-        for recipe in self.found:
-            if recipe.key not in means:
-                raise RunError(f"{recipe} has no {by} accuracy on record; expected one of all runs.")
-            alike.setdefault(recipe.with_(seed=0), []).append(recipe)
-        return max(alike.values(), key=lambda own: means[[recipe.key for recipe in own]].mean())[0]
-
     def with_notes(self, *notes: str) -> Results:
         return replace(self, notes=(*self.notes, *notes))
 

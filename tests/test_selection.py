@@ -5,10 +5,14 @@ from types import SimpleNamespace
 import pandas
 import pytest
 from made_results import results, run
+from small_runs import SMALL, record
 
+from fednb import report
 from fednb.errors import DataError, RecipeError
+from fednb.records.store import Store
 from fednb.report.convergence import common_seeds, first_near, late_rise, late_steps, losses
 from fednb.report.selection import RULES, image_scores, rounds_taken, selected
+from fednb.study import Study
 
 TWO = {"a": 10, "b": 100}
 # Means over clients: test 50, 60, 60, 55; validation 40, 30, 60, 60 per cent.
@@ -121,3 +125,22 @@ def test_late_rise_is_of_each_runs_own_last_rounds():
     assert late_rise(made(), 4).isna().tolist() == [True]
     assert late_rise(of_right([10, 10, 10, 10, 20, 40, 50, 70]))["fedavg"] == pytest.approx(60 - 30)
     assert late_rise(run("fedavg", TESTS, images=TWO, unseen=("b",)), 1)["fedavg"] == pytest.approx(50 - 70)
+
+
+def test_the_best_recipe_by_validation_is_that_of_the_best_mean_over_seeds(tmp_path):
+    """Right answers of 4 validation images in the only round: rate 0.1 has (4 + 0) / 2, 0.2 (3 + 3) / 2; in the test
+    images it is the other way round. One site alone is not enough: with (4, 0) it is the mean over sites."""
+    store = Store(tmp_path)
+    right = {(0.1, 0): [4, 4], (0.1, 1): [0, 0], (0.2, 0): [4, 2], (0.2, 1): [3, 3]}
+    recipes = SMALL.with_(rounds=1).vary(learning_rate=[0.1, 0.2], seed=[0, 1])
+    for recipe in recipes:
+        made = record(recipe, right=1 if recipe.learning_rate == 0.2 else 5)
+        made.rounds[0]["validation"] = right[recipe.learning_rate, recipe.seed]
+        store.write(recipe, made)
+    found = Study(recipes, store=store).recorded()
+    assert report.best(found, by="validation") == recipes[2] and report.best(found, by="test") == recipes[0]
+    with pytest.raises(RecipeError, match='chosen by "validation" or "test" images, not by "loss"'):
+        report.best(found, by="loss")
+    more = Study([*recipes, recipes[0].with_(seed=2)], store=store).recorded()
+    with pytest.raises(DataError, match="seed 2 .* has no validation accuracy on record"):
+        report.best(more)

@@ -203,21 +203,3 @@ def test_what_is_no_list_of_recipes_is_refused(recipes, store):
         Study(recipes, store=store)
     with pytest.raises(RunError, match="jobs is 'two'; expected a whole number of at least 1"):
         Study([SMALL], store=store).run(jobs="two")
-
-
-def test_the_best_recipe_by_validation_is_that_of_the_best_mean_over_seeds(store):
-    """Right answers of 4 validation images in the only round: rate 0.1 has (4 + 0) / 2, 0.2 (3 + 3) / 2; in the test
-    images it is the other way round. One site alone is not enough: with (4, 0) it is the mean over sites."""
-    right = {(0.1, 0): [4, 4], (0.1, 1): [0, 0], (0.2, 0): [4, 2], (0.2, 1): [3, 3]}
-    recipes = SMALL.with_(rounds=1).vary(learning_rate=[0.1, 0.2], seed=[0, 1])
-    for recipe in recipes:
-        made = record(recipe, right=1 if recipe.learning_rate == 0.2 else 5)
-        made.rounds[0]["validation"] = right[recipe.learning_rate, recipe.seed]
-        store.write(recipe, made)
-    results = Study(recipes, store=store).recorded()
-    assert results.best(by="validation") == recipes[2] and results.best(by="test") == recipes[0]
-    with pytest.raises(RecipeError, match='chosen by "validation" or "test" images, not by "loss"'):
-        results.best(by="loss")
-    more = Study([*recipes, recipes[0].with_(seed=2)], store=store).recorded()
-    with pytest.raises(RunError, match="seed 2 .* has no validation accuracy on record"):
-        more.best()

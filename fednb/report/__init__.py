@@ -10,7 +10,7 @@ from fednb.report.curves import curves
 from fednb.report.differences import effects
 from fednb.report.judging import recorded_board
 from fednb.report.readings import readings, readings_table
-from fednb.report.selection import selected
+from fednb.report.selection import best, selected
 from fednb.report.sentences import sentences, summary
 from fednb.report.tables import runs_table
 from fednb.report.verdicts import TESTED

@@ -19,9 +19,10 @@ def by_level(rows: DataFrame, title: str):
         levels = {f"{kind}, {factor} {level}": level for level in LEVELS} | {f"{kind}, 0": 0}
         here = rows.assign(level=rows["federation"].map(levels)).dropna(subset="level").sort_values("level")
         axes.axhline(0, color="0.4", linewidth=1, zorder=1)
-        for run, own in here.groupby("run", sort=False):
-            axes.fill_between(own["level"], own["low"], own["high"], color=style(run)["color"], alpha=0.12, linewidth=0)
-            axes.plot(own["level"], own["gain"], label=labels.short(run), **style(run), markersize=5)
+        for number, (run, own) in enumerate(here.groupby("run", sort=False)):
+            place, look = own["level"] + 0.1 * (number - 2.5), style(run)
+            axes.vlines(place, own["low"], own["high"], color=look["color"], linewidth=1)
+            axes.plot(place, own["gain"], label=labels.short(run), **look, markersize=4)
         decorate(
             axes,
             "level" if kind == kinds[-1] else "",
