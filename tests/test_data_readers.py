@@ -8,8 +8,8 @@ import nibabel
 import numpy as np
 import pytest
 
+from fednb.datasets import _digit_files as digit_files
 from fednb.datasets import _files as files
-from fednb.datasets import digits as digit_files
 from fednb.datasets import prostate_mri
 from fednb.errors import DataError
 

@@ -14,11 +14,11 @@ from loaders import copied, pixels
 
 import fednb.datasets
 from fednb import registry
-from fednb.datasets import _images, digits, emnist, prostate_mri
+from fednb.datasets import _digit_files, _images, emnist, prostate_mri
 from fednb.errors import DataError, RecipeError
 
 ROWS = {row.name: row for row in loaders.ROWS if row.make}
-READERS = {"digits": (digits, "read"), "emnist": (emnist, "_parsed"), "prostate_mri": (prostate_mri, "_voxels")}
+READERS = {"digits": (_digit_files, "read"), "emnist": (emnist, "_parsed"), "prostate_mri": (prostate_mri, "_voxels")}
 LISTED = {"bioid", "bird200", "celeba", "domainnet", "office_caltech10", "rxrx1"}  # a list says which images there are
 SAME_TESTS = {"bird200", "ch_mnist", "office_home", "pacs", "retinal_vessels", "rxrx1"}  # by every seed
 UNLABELLED = {"bioid", "celeba", "retinal_vessels", "rxrx1"}  # images do not lie in folders of their class

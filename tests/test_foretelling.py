@@ -10,6 +10,7 @@ import dial
 import fednb
 import foretelling
 import meters
+from fednb.report.wording import setting
 
 
 @pytest.fixture
@@ -96,3 +97,31 @@ def test_two_sites_are_needed():
     federation = fednb.load("shifted_digits")
     [line] = foretelling.of_federation(federation.only(federation.sites[0].name))
     assert line == "The meters need two sites of 5 training images."
+
+
+def test_the_hint_names_each_run_with_its_range_at_the_nearest_recorded_settings(monkeypatch):
+    """At a reading of 100: the settings of colour, which are all as near, of the records that lie in results/."""
+    points, correlated, caveat = foretelling.hint(100)
+    [line] = [part for part in points.split(": ")[1].split("), ") if part.startswith("FedRDN ")]
+    at = {name: own for name, own in dial.settings(["digits"], ["colour"]).items() if own["level"]}
+    found = {name: dial.recorded(dial.base(20).with_(federation=own)) for name, own in at.items()}
+    own = dial.gains(found).query("run == 'fedavg+fedrdn'")["gain"]
+    for value in (own.min(), own.max()):
+        assert f"{value:+.1f}" in line
+    assert [run in points for run in ("FedFA", "FRAug", "DisTrans", "own statistics", "FedBN")] == [True] * 5
+    assert correlated.startswith("Site accuracy foretells") and "no result" in caveat
+    monkeypatch.setattr(foretelling, "settings", dict)
+    assert foretelling.hint(100) == ["No hint: no run on the shift dial is recorded here."]
+
+
+def test_methods_without_a_meaning_for_masks_are_left_out():
+    vessels = dial.held_out()["Retinal vessels"]
+    assert dial.meaningful(dial.METHODS, vessels) == [["fedrdn"], ["fedfa"], ["own_statistics"]]
+    assert dial.meaningful(dial.METHODS, dial.base(1)) == dial.METHODS
+
+
+def test_many_federations_are_named_by_the_values_of_their_options():
+    at = [dial.base(20).with_(federation=own) for own in dial.settings(["digits"]).values()]
+    factors = "factor colour / contrast / blur / noise / rotation, level 0 / 1 / 2 / 3 / 4"
+    named = setting(fednb.Study(at).recorded())
+    assert f"federation Shift dial (images digits, {factors}, seed 0), model" in named

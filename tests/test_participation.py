@@ -5,7 +5,7 @@ from made_results import IMAGES, mean_accuracy, results, run
 
 from fednb import papers
 from fednb.report import comparison, effects, scoreboard, selected, table
-from fednb.report.selection import image_scores
+from fednb.report.scores import image_scores
 from participation import participation
 
 TWO = {"a": 10, "b": 100}

@@ -11,7 +11,8 @@ from fednb import report
 from fednb.errors import DataError, RecipeError
 from fednb.records.store import Store
 from fednb.report.convergence import common_seeds, first_near, late_rise, late_steps, losses
-from fednb.report.selection import RULES, image_scores, rounds_taken, selected
+from fednb.report.scores import image_scores
+from fednb.report.selection import RULES, rounds_taken, selected
 from fednb.study import Study
 
 TWO = {"a": 10, "b": 100}

@@ -52,6 +52,10 @@ def test_where_training_is_forbidden_missing_runs_are_named_by_what_they_vary(st
         "seed 0; fedavg, local_epochs 1, unseen middle on shifted_digits, seed 0: not recorded"
     )
     assert told in Study(recipes, store=store).run().notes[-1]
+    many = SMALL.vary(local_epochs=range(1, 20), seed=[7])
+    store.write(many[0], record(many[0]))
+    note = Study(many, store=store).run().notes[-1]
+    assert "local_epochs 13 on shifted_digits, seed 7 and more: not recorded" in note and "local_epochs 14" not in note
 
 
 def test_one_that_fails_is_reported_and_the_others_are_there(store):

@@ -6,7 +6,8 @@ The sides are ``fednb.loop.client.Client`` and ``fednb.loop.server.Server``, her
 from typing import TYPE_CHECKING, Any
 
 from fednb.methods import flow
-from fednb.methods.hooks import DTYPES, Averaged, Batch, Method, kept, overrides, owners
+from fednb.methods.batch import DTYPES, Batch
+from fednb.methods.hooks import Averaged, Method, kept, overrides, owners
 from fednb.methods.messages import Message, add, alike, byte_counts, entries, part
 from fednb.methods.options import option
 from fednb.methods.running_statistics import batch_norms, frozen, measured

@@ -1,4 +1,4 @@
-"""The hooks: what an algorithm or an augmentation may change. All of them do nothing here. And what one step sees.
+"""The hooks: what an algorithm or an augmentation may change. All of them do nothing here.
 
 A method overrides only the hooks it needs. It has no state of its own: what it keeps between rounds lies in
 ``client.memory(self)`` or ``server.memory(self)``, dictionaries of named tensors that a checkpoint saves; what it needs
@@ -10,13 +10,12 @@ and bytes are counted under its name. A round after which something sent or kept
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-import torch
 from torch import Tensor, nn
 
 from fednb.errors import RecipeError
+from fednb.methods.batch import Batch
 from fednb.methods.messages import Message, add
 from fednb.methods.options import require_allowed
 from fednb.methods.task import Meaning, classification_only
@@ -25,32 +24,6 @@ from fednb.recipe import Recipe
 if TYPE_CHECKING:
     from fednb.loop.client import Client
     from fednb.loop.server import Server
-
-# Of weights, images and losses, by a recipe's ``precision``
-DTYPES = {"fp32": torch.float32, "bf16": torch.float32, "fp64": torch.float64}
-
-
-@dataclass
-class Batch:
-    """Images and what is asked of them, and what the network makes of them.
-
-    images: float ``[n, channels, height, width]``, in [0, 1] until a method's ``inputs`` changes them.
-    targets: int64 ``[n]``, of segmentation uint8 ``[n, height, width]`` with 255 where a pixel is ignored.
-    training: False at test time.
-    features, logits: ``[n, d]`` and ``[n, classes]``, of segmentation ``[n, d, height, width]`` and
-        ``[n, classes, height, width]``, set by ``client.forward``.
-    label_shares: where images are mixed, the share of each class in the mixed labels, float ``[n, classes, ...]``;
-        ``features`` and ``logits`` are of the mixtures then. None where ``targets`` are their labels.
-    aside: what a method's ``inputs`` leaves for its other hooks.
-    """
-
-    images: Tensor
-    targets: Tensor
-    training: bool
-    features: Tensor | None = None
-    logits: Tensor | None = None
-    label_shares: Tensor | None = None
-    aside: dict = field(default_factory=dict)
 
 
 class Method:

@@ -1,8 +1,6 @@
-"""What networks here have in common: stages in a row, hidden layers, a head; and the layer that normalises."""
+"""What all networks here have in common: stages in a row, hidden layers, a head."""
 
 from torch import Tensor, nn
-
-from fednb.errors import RecipeError
 
 Shape = tuple[int, int, int]  # channels, height, width
 
@@ -22,22 +20,3 @@ class Staged(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """[n, channels, height, width] -> logits [n, classes]."""
         return self.head(self.features(images))
-
-
-def normalised(channels: int, normalisation: bool, groups: int, batch: type[nn.Module] = nn.BatchNorm2d) -> list:
-    """One layer in a list, or none without normalisation.
-
-    groups: of channels, for group normalisation (Wu and He, ECCV 2018), as Hsieh et al. take it in federated learning
-        (ICML 2020, Sec. 5), two in FedDyn's code; 0 for batch normalisation, of the kind ``batch``. RecipeError
-        where they do not divide the channels, or normalisation is off.
-    """
-    if groups and not normalisation:
-        raise RecipeError(f"groups is {groups} without normalisation; leave it at 0, or normalisation at true.")
-    norm = group(groups, channels) if groups else batch(channels)
-    return [norm] if normalisation else []
-
-
-def group(groups: int, channels: int) -> nn.GroupNorm:
-    if groups < 0 or channels % groups:
-        raise RecipeError(f"{channels} channels do not make {groups} groups; expected a number that divides them.")
-    return nn.GroupNorm(groups, channels)

@@ -7,7 +7,8 @@ from torch import Tensor, nn
 
 from fednb.errors import RecipeError
 from fednb.models import _pretrained
-from fednb.models._staged import Staged, group
+from fednb.models._normalisation import group
+from fednb.models._staged import Staged
 
 
 class FromTorchvision(Staged):
@@ -57,7 +58,7 @@ class ResNet(FromTorchvision):
         pretrained: with torchvision's first ImageNet weights (IMAGENET1K_V1), from ``weights/`` of the data folder or
             torch's cache, else fetched. They are for 3 channels and normalised images: add the augmentation
             "normalise".
-        groups: as of ``_staged.normalised``, without ImageNet's weights; ours.
+        groups: as of ``_normalisation.normalised``, without ImageNet's weights; ours.
 
     Reference: He et al., *Deep residual learning for image recognition*, CVPR 2016.
     """

@@ -7,7 +7,8 @@ from torch import nn
 
 from fednb.errors import RecipeError
 from fednb.models._bf16_layers import AveragePool, Convolution, Linear, StridedConvolution
-from fednb.models._staged import Shape, Staged, normalised
+from fednb.models._normalisation import normalised
+from fednb.models._staged import Shape, Staged
 
 
 def _convolution(before: int, after: int, *, normalised: Callable, pool: bool = False, **geometry) -> nn.Sequential:
@@ -33,7 +34,7 @@ class AlexNet(Staged):
         normalisation: True has batch normalisation after all layers but the last, and no dropout. False has none, and
             dropout of 0.5 before the first two fully connected layers: torchvision's AlexNet, which DisTrans' released
             code takes (57,044,810 parameters with 10 classes), from random weights.
-        groups: as of ``_staged.normalised``; ours.
+        groups: as of ``_normalisation.normalised``; ours.
 
     Reference: FedFA, Table 10; FedRDN, Sec. 4.1 names AlexNet only, its width is that of the released code.
     """

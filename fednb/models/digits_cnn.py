@@ -5,7 +5,8 @@ from functools import partial
 from torch import nn
 
 from fednb.errors import RecipeError
-from fednb.models._staged import Shape, Staged, normalised
+from fednb.models._normalisation import normalised
+from fednb.models._staged import Shape, Staged
 
 
 class DigitsCNN(Staged):
@@ -16,7 +17,7 @@ class DigitsCNN(Staged):
         classes: number of classes.
         channels: channels of the first two stages; the third has twice as many.
         width: width of the first fully connected layer; the second has a quarter of it.
-        normalisation, groups: as of ``_staged.normalised``; group normalisation, or none, is ours.
+        normalisation, groups: as of ``_normalisation.normalised``; group normalisation, or none, is ours.
 
     The defaults are FRAug's released network: 18,151,370 parameters at 3 x 32 x 32 and 10 classes (FRAug, Table 4:
     18.15 M). FedBN's DigitModel is the same for 28 x 28 images with 2 x 2 pools.

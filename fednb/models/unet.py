@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from fednb.errors import RecipeError
-from fednb.models._staged import Shape, normalised
+from fednb.models._normalisation import normalised
+from fednb.models._staged import Shape
 
 
 class UNet(nn.Module):
@@ -22,7 +23,7 @@ class UNet(nn.Module):
         classes: number of classes, background included.
         channels: of the first encoder; each next one has twice as many. 32 in Table 14: 7,763,074 parameters with
             3 channels in and 2 classes (29.6 MB).
-        normalisation, groups: as of ``_staged.normalised``; group normalisation, or none, is ours.
+        normalisation, groups: as of ``_normalisation.normalised``; group normalisation, or none, is ours.
 
     Reference: FedFA, Tables 14 and 15, which leave out the transposed convolutions and the concatenations: from the
     released code, as are padded convolutions without bias and the order (up-sampled maps first, skip second).

@@ -10,8 +10,9 @@ from fednb.report.curves import curves
 from fednb.report.differences import effects
 from fednb.report.judging import recorded_board
 from fednb.report.readings import readings, readings_table
-from fednb.report.selection import best, selected
+from fednb.report.selection import selected
 from fednb.report.sentences import sentences, summary
 from fednb.report.tables import runs_table
+from fednb.report.tuning import best
 from fednb.report.verdicts import TESTED
 from fednb.report.wording import STAND_IN

@@ -12,7 +12,7 @@ from pandas import DataFrame
 from fednb.errors import RecipeError
 from fednb.report import intervals, wording
 from fednb.report.intervals import Interval, Measured, Spread, spreads_of
-from fednb.report.selection import image_scores, with_spare
+from fednb.report.scores import image_scores, with_spare
 
 OLDER, ONE_SEED, NOT_PAIRED, INCONCLUSIVE = "older code", "one seed", "not paired", "inconclusive"
 EFFECT = ("ours", "low", "high", "p", "together_low", "together_high", "smallest", "seeds")

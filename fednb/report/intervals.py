@@ -15,7 +15,8 @@ from numpy import ndarray
 from pandas import Series
 from scipy.special import polygamma, psi, stdtr, stdtrit
 
-from fednb.report.selection import image_scores, selected
+from fednb.report.scores import image_scores
+from fednb.report.selection import selected
 from fednb.report.wording import dealt_by_seed, frame_of, setting_of, settings
 
 Z = 1.959964

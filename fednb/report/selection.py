@@ -1,15 +1,10 @@
-"""Which rounds of a run are reported: four rules over what was recorded; and every image's scores in these."""
-
-import numpy
-import pandas
+"""Which rounds of a run are reported: four rules over what was recorded."""
 
 from fednb.errors import DataError, RecipeError, nearest
-from fednb.papers import protocol
 from fednb.records.scores import TIE
 
 WINDOW = 10  # rounds at the end, of 100 and more; of fewer a tenth
 RULES = ("last", "best_validation", "best_test", "mean_of_last")
-_MEANS: dict[tuple, list] = {}  # by the file's checksum: the same runs stand in many tables of a notebook
 
 
 def rounds_taken(frame, rule: str) -> dict[str, tuple[int, ...]]:
@@ -41,26 +36,6 @@ def _best(frame, split: str) -> dict[str, tuple[int, ...]]:
     return {key: (int(number),) for key, number in best.groupby("key")["round"].min().items()}
 
 
-def best(results, by: str = "validation"):
-    """Of recipes that differ in more than their seed the one with the highest accuracy on these images: mean over its
-    seeds, and over sites and rounds as the protocol's rule takes them; with the first of its seeds.
-
-    by: "validation", or "test", which is no fair choice. RecipeError for another word; DataError where a run is not
-    recorded, or has no such image."""
-    if by not in ("validation", "test"):
-        raise RecipeError(f'a recipe is chosen by "validation" or "test" images, not by "{by}".')
-    frame = results.frame
-    scored = frame[(frame["split"] == by) & (frame["images"] > 0) & frame["took_part"]]
-    taken, alike = rounds_taken(frame, protocol.rules()["selection"]), {}
-    chosen = scored[[number in taken[key] for key, number in zip(scored["key"], scored["round"], strict=True)]]
-    means = chosen.groupby("key")["accuracy"].mean()
-    for recipe in results.found:
-        if recipe.key not in means:
-            raise DataError(f"{recipe} has no {by} accuracy on record; expected one of all runs.")
-        alike.setdefault(recipe.with_(seed=0), []).append(recipe)
-    return max(alike.values(), key=lambda own: means[[recipe.key for recipe in own]].mean())[0]
-
-
 def selected(frame, rule: str = "last", unseen: bool = False):
     """The test rows of each run's chosen rounds, one per run and client that took part; see ``rounds_taken``.
 
@@ -77,47 +52,3 @@ def selected(frame, rule: str = "last", unseen: bool = False):
         means = chosen.groupby(["key", "client"], sort=False)[["correct", "accuracy"]].transform("mean")
         chosen = chosen.assign(**means).drop_duplicates(["key", "client"], keep="last")
     return chosen.assign(rule=rule, rounds_taken=chosen["key"].map(taken)).reset_index(drop=True)
-
-
-def image_scores(rows, records: dict, spare: bool = False) -> dict:
-    """By client and seed the scores of each test image, with ``spare`` also of each spare one, float64 ``[n]`` in %:
-    means over the chosen rounds and, where sites were left out in turn, over the runs of a seed.
-
-    rows: of ``selected``, of one setting. records: by key. Empty where a record has no scores of its images.
-    """
-    found: dict = {}
-    for row in rows[rows["images"] > 0].itertuples():
-        record = records[row.key]
-        if (by_client := _means(record, row.rounds_taken, spare)) is None:
-            return {}
-        own = by_client[record.clients.index(row.client)]
-        found.setdefault(row.client, {}).setdefault(row.seed, []).append(own)
-    return {client: {seed: sum(runs) / len(runs) for seed, runs in seeds.items()} for client, seeds in found.items()}
-
-
-def _means(record, taken: tuple[int, ...], spare: bool) -> list | None:
-    """Of each client its images' means over the rounds, per cent; None where one has no scores."""
-    kept = record.checksums.get("scores"), taken, spare
-    if kept in _MEANS:
-        return _MEANS[kept]
-    splits = [record.scores(), *([record.scores("spare")] if spare else [])]
-    if any(number not in scores for scores in splits for number in taken):
-        return None
-    means = [
-        100 * numpy.concatenate([sum(scores[number][place] for number in taken) / len(taken) for scores in splits])
-        for place in range(len(record.clients))
-    ]
-    if kept[0]:
-        _MEANS[kept] = means
-    return means
-
-
-def with_spare(rows, records: dict):
-    """The rows of the runs whose spare images were scored in the chosen rounds; ``accuracy`` is that of test and spare
-    images of a site as one set. rows, records: as in ``image_scores``."""
-    kept = [rows[:0]]
-    for key, own in rows[rows["images"] > 0].groupby("key", sort=False):
-        asked = "spare" in records[key].recipe.get("evaluation", ())
-        if scores := image_scores(own, records, spare=True) if asked else {}:
-            kept.append(own.assign(accuracy=[scores[row.client][row.seed].mean() for row in own.itertuples()]))
-    return pandas.concat(kept) if len(kept) > 1 else kept[0]

@@ -11,6 +11,7 @@ from fednb.study import Results
 FACTORS, LEVELS = ("colour", "contrast", "blur", "noise", "rotation"), (0, 1, 2, 3, 4)
 IMAGES = {"digits": "digits", "cifar10": "CIFAR-10"}
 METHODS = [["fedrdn"], ["fedfa"], ["fraug"], ["distrans"], ["own_statistics"]]
+ROOM = "augmentations"
 RUNS = [*(f"fedavg+{name}" for [name] in METHODS), "fedbn"]
 
 
@@ -20,12 +21,13 @@ def base(rounds: int) -> fednb.Recipe:
 
 def settings(images=IMAGES, factors=FACTORS, levels=LEVELS) -> dict[str, dict]:
     """The federations of the dial by name, such as ``"digits, blur 2"``; level 0, of no factor, is ``"digits, 0"``."""
-    at = [(kind, factor, level) for kind in images for level in levels for factor in (factors if level else [""])]
-    return {
-        f"{kind}, {factor} {level}".replace(",  ", ", "): {"name": "shift_dial", "images": kind, "level": level}
-        | ({"factor": factor} if level else {})
-        for kind, factor, level in at
-    }
+    found = {}
+    for kind in images:
+        plain = {"name": "shift_dial", "images": kind, "level": 0}
+        found |= {f"{kind}, 0": plain} if 0 in levels else {}
+        turned = [(factor, level) for level in levels if level for factor in factors]
+        found |= {f"{kind}, {factor} {level}": plain | {"factor": factor, "level": level} for factor, level in turned}
+    return found
 
 
 def recipes(base: fednb.Recipe, seeds: list[int], methods=METHODS) -> list[fednb.Recipe]:
@@ -39,11 +41,15 @@ def held_out() -> dict[str, fednb.Recipe]:
     return {labels.federation(each.full["federation"]["name"]): each for each in (base(40), *others)}
 
 
-def recorded(base: fednb.Recipe) -> Results:
-    """What is recorded of the methods there, seeds 0 to 2; with masks FRAug and DisTrans have no meaning."""
-    masks = registry.task(base.full["federation"]) == "segmentation"
-    methods = [own for own in METHODS if not (masks and own[0] in ("fraug", "distrans"))]
-    return fednb.Study(recipes(base, [0, 1, 2], methods)).recorded()
+def recorded(recipe: fednb.Recipe) -> Results:
+    """What is recorded of the methods on the federation of this recipe, seeds 0 to 2."""
+    return fednb.Study(recipes(recipe, [0, 1, 2], meaningful(METHODS, recipe))).recorded()
+
+
+def meaningful(augmentations: list[list[str]], recipe: fednb.Recipe) -> list[list[str]]:
+    """Those that have a meaning for the task of the recipe's federation."""
+    task = registry.task(recipe.full["federation"])
+    return [own for own in augmentations if all(task in registry.make(ROOM, name).tasks.names for name in own)]
 
 
 def gains(found: dict[str, Results]) -> DataFrame:

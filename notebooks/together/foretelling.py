@@ -88,7 +88,7 @@ def _certain(rows: DataFrame) -> str:
     """The runs whose rank correlation has an interval without zero, the strongest first."""
     found = rows[rows["low"] * rows["high"] > 0].sort_values("correlation", ascending=False)
     named = [f"{labels.short(r.run)} {r.correlation:+.2f} ({r.low:+.2f} to {r.high:+.2f})" for r in found.itertuples()]
-    return ", ".join(named) or "no method"
+    return ", ".join(named) or "no method significantly"
 
 
 def of_federation(federation: Federation) -> list[str]:

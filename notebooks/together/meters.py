@@ -62,11 +62,12 @@ def distance(features: list[torch.Tensor]) -> float:
 
 def meters(federation, root: str | None = None) -> dict[str, float]:
     """What each of ``METERS`` reads on a federation's training images. SqueezeNet's weights are in ``weights/`` of the
-    data folder ``root``; without them, or with images of other than three channels, its meter is left out."""
+    data folder ``root``; without them its meter is left out. ValueError for a site of fewer than
+    ``FOLDS`` images."""
     images = [site.train.images[:: max(1, len(site.train) // MOST)] for site in federation.sites]
     seen = [statistics(own) for own in images]
     found = {"site_accuracy": site_accuracy(seen), "distance": distance(seen)}
-    if images[0].shape[1] == 3 and not models.lacks(SQUEEZENET, root):
+    if not models.lacks(SQUEEZENET, root):
         with models.pretrained_below(root):
             network = models.build(SQUEEZENET, (3, SIZE, SIZE), 2).eval()
         found["of_features"] = site_accuracy([of_squeezenet(own, network) for own in images])

@@ -1,7 +1,8 @@
 """What remains of a method's gain over FedAvg when FedAvg, too, has each site's own running statistics."""
 
 import fednb
-from fednb import registry, report
+from dial import meaningful
+from fednb import report
 from fednb.papers import protocol
 from fednb.report import labels, runs_table, wording
 from fednb.report.gates import activity
@@ -14,18 +15,10 @@ METHODS = ["fedrdn", "fedfa", "fraug", "distrans"]
 NETWORKS = {"group": "with group normalisation", "none": "without normalisation"}
 
 
-def bases(rounds: int) -> dict[str, fednb.Recipe]:
-    """FedAvg's recipe on each data set, by name."""
-    small = {"name": "digits_cnn", "channels": 16, "width": 128}
-    every = [fednb.Recipe(model=small, rounds=rounds, momentum=0.9)]
-    return {labels.federation(each.full["federation"]["name"]): each for each in every}
-
-
 def recipes(base: fednb.Recipe, seeds: list[int]) -> dict[str, list[fednb.Recipe]]:
     """By what normalises: batch normalisation, with averaged and with own statistics, and FedBN; groups; nothing."""
-    masks = registry.task(base.full["federation"]) == "segmentation"
-    methods = [[], *([name] for name in METHODS if not (masks and name in ("fraug", "distrans")))]
-    both, model = methods + [[*each, OWN[1:]] for each in methods], base.full["model"]
+    methods, model = [[], *meaningful([[name] for name in METHODS], base)], base.full["model"]
+    both = methods + [[*each, "own_statistics"] for each in methods]
     return {
         "batch": base.vary(augmentations=both, seed=seeds) + base.vary(algorithm=["fedbn"], seed=seeds),
         "group": base.with_(model=model | {"groups": 2}).vary(augmentations=methods, seed=seeds),
