@@ -1,13 +1,26 @@
-"""How far DisTrans' offsets have moved, from what the server holds at the end of a recorded run."""
+"""How far DisTrans' offsets have moved, from what the server holds at the end of a recorded run.
+
+    python notebooks/distrans/offsets.py RECORD.json ...
+
+writes results/offset_moves.csv, for runs whose weights at the server are too large to keep beside them.
+"""
+
+import sys
+from pathlib import Path
 
 import numpy
+import pandas
 
 from fednb import report
 from fednb.errors import RunError
 from fednb.methods import part
 from fednb.methods.augmentations.distrans import first_offset
 from fednb.randomness import generator
+from fednb.records.record import read
 from fednb.records.store import Record
+
+MOVES = Path(__file__).parents[2] / "results" / "offset_moves.csv"
+HEAD = "# How far DisTrans' offsets moved, written by notebooks/distrans/offsets.py.\n"
 
 
 def moved(record: Record) -> dict[str, float]:
@@ -39,13 +52,22 @@ def moved(record: Record) -> dict[str, float]:
 
 
 def table(results):
-    """``moved`` of each recorded run by its rate, and the mean accuracy of its last rounds: a data frame."""
-    import pandas
-
+    """``moved`` of each recorded run by its rate, and the mean accuracy of its last rounds: a data frame. Runs of
+    MOVES are read there."""
+    known = pandas.read_csv(MOVES, comment="#", dtype={"key": str}, index_col="key").T
     accuracy = report.selected(results.frame, "mean_of_last").groupby("key")["accuracy"].mean()
     runs = {record.recipe["augmentations"][0]["offset_rate"]: record for record in results.records}
-    rows = {rate: moved(record) | {"accuracy": accuracy[record.key]} for rate, record in runs.items()}
+    rows = {}
+    for rate, record in runs.items():
+        found = dict(known[record.key]) if record.key in known else moved(record)
+        rows[rate] = found | {"accuracy": accuracy[record.key]}
     return pandas.DataFrame(rows).T.rename_axis("rate")
+
+
+def write(paths: list[str]) -> None:
+    rows = {record.key: moved(record) for record in map(read, map(Path, paths))}
+    table = pandas.DataFrame(rows).T.rename_axis("key")
+    MOVES.write_text(HEAD + table.to_csv(float_format="%.9g"), encoding="utf-8")
 
 
 def _size(values) -> float:
@@ -61,3 +83,7 @@ def averaging(differences, better: str) -> str:
         f"At DH 0 % averaging is {said} not aggregating ({at_0.ours:+.1f} points).\n"
         "The paper's sentence has averaging below it at every heterogeneity; its table has it above at DH 0 %."
     )
+
+
+if __name__ == "__main__":
+    write(sys.argv[1:])
