@@ -89,18 +89,21 @@ def effects(results) -> report.tables.Table:
 
 
 def answer(tables: dict) -> list[str]:
-    """What own statistics alone give FedAvg on each data set; how many of the methods' gains are significant, and how
-    many are with own statistics on both sides."""
-    alone, before, after = [], [], []
+    """What own statistics alone give FedAvg, least and most over the data sets; how many of the methods' gains are
+    significant, and how many are with own statistics on both sides."""
+    alone, before, after = {}, [], []
     for name, table in tables.items():
         for row in table.frame.to_dict("records"):
             if row["better"] == BASELINE + OWN:
-                alone.append(f"{_points(row)} on {name}")
+                alone[name] = row
             elif row["better"] != "fedbn":
                 (after if row["better"].endswith(OWN) else before).append(row["direction"] == "above")
-    counts = f"{sum(before)} of the methods' {len(before)} gains over FedAvg are significant"
+    least, most = (found(alone, key=lambda name: alone[name]["ours"]) for found in (min, max))
+    gives = " to ".join(f"{_points(alone[name])} on {name}" for name in dict.fromkeys((least, most)))
+    above = sum(row["direction"] == "above" for row in alone.values())
     return [
-        f"own running statistics, which need no training, give FedAvg {', '.join(alone)}; {counts}, with own "
+        f"own running statistics, which need no training, give FedAvg {gives} ({above} of {len(alone)} data sets "
+        f"significant); {sum(before)} of the methods' {len(before)} gains over FedAvg are significant, with own "
         f"statistics on both sides {sum(after)}"
     ]
 
@@ -133,8 +136,10 @@ def figure(tables: dict, title: str):
     remains with own statistics on both sides. Thick lines are 95 % intervals, thin ones simultaneous; a filled dot is
     significant."""
     rows = [*(f"fedavg+{name}" for name in METHODS), "fedbn", BASELINE + OWN]
-    drawn, every = new_figure(len(tables), WIDEST, 1.4 + 0.5 * len(rows), columns=len(tables))
-    for axes, (name, table) in zip(every, tables.items(), strict=True):
+    columns = min(3, len(tables))
+    height = (1 + 0.42 * len(rows)) * -(-len(tables) // columns)
+    drawn, every = new_figure(len(tables), WIDEST, height, columns=columns, common=False)
+    for number, (axes, (name, table)) in enumerate(zip(every, tables.items(), strict=True)):
         decorate(axes, "points", "", name, grid="both")
         axes.axvline(0, color="0.4", linewidth=1, zorder=1)
         for each in table.frame.itertuples():
@@ -145,7 +150,7 @@ def figure(tables: dict, title: str):
             axes.plot([each.low, each.high], [place] * 2, color=color, linewidth=3)
             fill = color if each.direction in ("above", "below") else "white"
             axes.plot(each.ours, place, "o" if left else "s", color=color, markerfacecolor=fill, markersize=6)
-        axes.set_yticks(range(len(rows)), map(labels.short, rows))
+        axes.set_yticks(range(len(rows)), map(labels.short, rows) if number % columns == 0 else [""] * len(rows))
         axes.set_ylim(len(rows) - 0.4, -0.4)
     drawn.suptitle(title, fontsize=11)
     return as_written(drawn)
