@@ -7,6 +7,7 @@ import torch
 from scipy.stats import spearmanr
 
 import dial
+import federations
 import fednb
 import foretelling
 import meters
@@ -81,7 +82,7 @@ def test_recorded_readings_are_what_the_meters_read(name, monkeypatch):
     monkeypatch.setattr(meters.models, "lacks", lambda *_: "no weights")
     found = meters.meters(fednb.load(**dial.settings()[name]))
     assert found == pytest.approx(foretelling.readings().loc[name, [*found]].to_dict(), rel=1e-4)
-    assert {*foretelling.readings().index} == {*dial.settings(), *dial.held_out()}
+    assert {*foretelling.readings().index} == {*dial.settings(), *federations.bases("quick", 40)}
 
 
 def test_squeezenet_sees_images_one_by_one():
@@ -104,7 +105,7 @@ def test_the_hint_names_each_run_with_its_range_at_the_nearest_recorded_settings
     points, correlated, caveat = foretelling.hint(100)
     [line] = [part for part in points.split(": ")[1].split("), ") if part.startswith("FedRDN ")]
     at = {name: own for name, own in dial.settings(["digits"], ["colour"]).items() if own["level"]}
-    found = {name: dial.recorded(dial.base(20).with_(federation=own)) for name, own in at.items()}
+    found = {name: dial.recorded(federations.base(20).with_(federation=own)) for name, own in at.items()}
     own = dial.gains(found).query("run == 'fedavg+fedrdn'")["gain"]
     for value in (own.min(), own.max()):
         assert f"{value:+.1f}" in line
@@ -115,13 +116,13 @@ def test_the_hint_names_each_run_with_its_range_at_the_nearest_recorded_settings
 
 
 def test_methods_without_a_meaning_for_masks_are_left_out():
-    vessels = dial.held_out()["Retinal vessels"]
+    vessels = federations.bases("quick", 40)["Retinal vessels"]
     assert dial.meaningful(dial.METHODS, vessels) == [["fedrdn"], ["fedfa"], ["own_statistics"]]
-    assert dial.meaningful(dial.METHODS, dial.base(1)) == dial.METHODS
+    assert dial.meaningful(dial.METHODS, federations.base(1)) == dial.METHODS
 
 
 def test_many_federations_are_named_by_the_values_of_their_options():
-    at = [dial.base(20).with_(federation=own) for own in dial.settings(["digits"]).values()]
+    at = [federations.base(20).with_(federation=own) for own in dial.settings(["digits"]).values()]
     factors = "factor colour / contrast / blur / noise / rotation, level 0 / 1 / 2 / 3 / 4"
     named = setting(fednb.Study(at).recorded())
     assert f"federation Shift dial (images digits, {factors}, seed 0), model" in named

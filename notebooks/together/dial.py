@@ -4,7 +4,7 @@ import pandas
 from pandas import DataFrame
 
 import fednb
-from fednb import papers, registry, report
+from fednb import registry, report
 from fednb.report import labels, wording
 from fednb.study import Results
 
@@ -13,10 +13,6 @@ IMAGES = {"digits": "digits", "cifar10": "CIFAR-10"}
 METHODS = [["fedrdn"], ["fedfa"], ["fraug"], ["distrans"], ["own_statistics"]]
 ROOM = "augmentations"
 RUNS = [*(f"fedavg+{name}" for [name] in METHODS), "fedbn"]
-
-
-def base(rounds: int) -> fednb.Recipe:
-    return fednb.Recipe(model={"name": "digits_cnn", "channels": 16, "width": 128}, rounds=rounds, momentum=0.9)
 
 
 def settings(images=IMAGES, factors=FACTORS, levels=LEVELS) -> dict[str, dict]:
@@ -34,16 +30,9 @@ def recipes(base: fednb.Recipe, seeds: list[int], methods=METHODS) -> list[fednb
     return base.vary(augmentations=[[], *methods], seed=seeds) + base.vary(algorithm=["fedbn"], seed=seeds)
 
 
-def held_out() -> dict[str, fednb.Recipe]:
-    """FedAvg's recipes on other federations, by name: those of four_methods, and retinal vessels."""
-    named = [("fraug", None), ("fedrdn", None), ("fraug", "pacs"), ("fedrdn", "retinal_vessels")]
-    others = [fednb.Recipe(**papers.recipe(paper, "quick", federation)) for paper, federation in named]
-    return {labels.federation(each.full["federation"]["name"]): each for each in (base(40), *others)}
-
-
 def recorded(recipe: fednb.Recipe) -> Results:
-    """What is recorded of the methods on the federation of this recipe, seeds 0 to 2."""
-    return fednb.Study(recipes(recipe, [0, 1, 2], meaningful(METHODS, recipe))).recorded()
+    """What is recorded of the methods on the federation of this recipe, seeds 0 to 4."""
+    return fednb.Study(recipes(recipe, [*range(5)], meaningful(METHODS, recipe))).recorded()
 
 
 def meaningful(augmentations: list[list[str]], recipe: fednb.Recipe) -> list[list[str]]:

@@ -41,7 +41,7 @@ def by_reading(rows: DataFrame, others: DataFrame, title: str):
     """A panel for each run: its gain against site accuracy, on the dial (hollow: digits, filled: CIFAR-10) and, in
     black, on the federations that are held out."""
     shown, names = [run for run in RUNS if run in set(rows["run"])], others["federation"].unique()
-    marks = dict(zip(names, "DsP^X", strict=True))
+    marks = dict(zip(names, "DsP^Xv", strict=False))
     figure, every = new_figure(len(shown), WIDEST, 5.6, columns=3)
     for number, (axes, run) in enumerate(zip(every, shown, strict=True)):
         axes.axhline(0, color="0.4", linewidth=1, zorder=1)

@@ -8,7 +8,8 @@ import pandas
 from pandas import DataFrame
 from scipy.stats import rankdata
 
-from dial import RUNS, base, gains, recipes, settings
+from dial import RUNS, gains, recipes, settings
+from federations import base
 from fednb import Federation, Study
 from fednb.report import labels
 from fednb.report.wording import signed

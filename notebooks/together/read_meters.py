@@ -9,7 +9,8 @@ import argparse
 
 from pandas import DataFrame
 
-from dial import held_out, settings
+from dial import settings
+from federations import bases
 from fednb.datasets import load
 from foretelling import READINGS
 from meters import METERS, meters
@@ -21,7 +22,7 @@ def main() -> None:
     words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     words.add_argument("--data", help="the folder of the data sets and of weights/")
     root = words.parse_args().data
-    federations = settings() | {name: base.full["federation"] for name, base in held_out().items()}
+    federations = settings() | {name: recipe.dealt for name, recipe in bases("quick", 40).items()}
     rows = {}
     for name, options in federations.items():
         rows[name] = meters(load(**options, root=root), root)
