@@ -77,6 +77,14 @@ def test_a_gain_is_foretold_by_the_mean_of_the_nearest(made):
     assert row.foretold == pytest.approx(near["gain"].mean()) and row.plain == pytest.approx(own["gain"].mean())
 
 
+def test_held_out_gains_are_ranked_with_their_federations_as_wholes(made):
+    guessed = made.assign(foretold=made["gain"] + made["site_accuracy"])
+    found, low, high = foretelling.held_out(guessed)
+    assert found == pytest.approx(spearmanr(guessed["gain"], guessed["foretold"]).statistic) and low < found < high
+    one = foretelling.held_out(guessed[guessed["federation"] == "digits, 0"])
+    assert one[0] == pytest.approx(one[1]) == pytest.approx(one[2])
+
+
 @pytest.mark.parametrize("name", ["digits, 0", "digits, blur 3"])
 def test_recorded_readings_are_what_the_meters_read(name, monkeypatch):
     monkeypatch.setattr(meters.models, "lacks", lambda *_: "no weights")
@@ -102,7 +110,7 @@ def test_two_sites_are_needed():
 
 def test_the_hint_names_each_run_with_its_range_at_the_nearest_recorded_settings(monkeypatch):
     """At a reading of 100: the settings of colour, which are all as near, of the records that lie in results/."""
-    points, correlated, caveat = foretelling.hint(100)
+    points, correlated, saturated, caveat = foretelling.hint(100)
     [line] = [part for part in points.split(": ")[1].split("), ") if part.startswith("FedRDN ")]
     at = {name: own for name, own in dial.settings(["digits"], ["colour"]).items() if own["level"]}
     found = {name: dial.recorded(federations.base(20).with_(federation=own)) for name, own in at.items()}
@@ -111,6 +119,7 @@ def test_the_hint_names_each_run_with_its_range_at_the_nearest_recorded_settings
         assert f"{value:+.1f}" in line
     assert [run in points for run in ("FedFA", "FRAug", "DisTrans", "own statistics", "FedBN")] == [True] * 5
     assert correlated.startswith("Site accuracy foretells") and "no result" in caveat
+    assert "100 %" in saturated and len(foretelling.hint(50)) == 3
     monkeypatch.setattr(foretelling, "settings", dict)
     assert foretelling.hint(100) == ["No hint: no run on the shift dial is recorded here."]
 

@@ -436,6 +436,7 @@ def test_a_pair_that_is_a_claim_has_the_claims_verdict_in_a_table_of_differences
     of_any = effects(made, pairs).frame
     made.paper = "fedrdn"
     assert effects(made, pairs).frame.equals(of_any)
+    assert effects(made, pairs, claims=False).frame.equals(alone)
     few = effects(made, pairs[1:2]).frame.iloc[0]  # whatever else is asked for
     assert few["together_low"] == of_any["together_low"][1]
     claim = scoreboard(made, "fedrdn", table="table1").frame.query("ours.notna()").iloc[0]

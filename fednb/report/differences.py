@@ -18,7 +18,13 @@ TURNED = {"above": "below", "below": "above"}
 
 
 def effects(
-    results, pairs, by: str | None = None, rule: str | None = None, client: str = "average", unseen: bool = False
+    results,
+    pairs,
+    by: str | None = None,
+    rule: str | None = None,
+    client: str = "average",
+    unseen: bool = False,
+    claims: bool = True,
 ) -> Table:
     """What one run scores more than another, in points, with its interval and one word for each.
 
@@ -28,6 +34,7 @@ def effects(
     pairs: a list of two labels of runs each, or one label, which all others are held against. by: a varied field, such
     as "local_epochs": pairs are made within each of its values. rule: the protocol's unless given; by another one
     nothing is said of claims. client: a site instead of the average. unseen: at the sites that were in no round.
+    claims: off, a claim is a pair like all others.
 
     Its frame holds better, worse, the value of ``by``, ``EFFECT``, direction (a word of ``fednb.report.verdicts``) and
     why. A pair that was not run is left out. RecipeError where a label has several settings.
@@ -48,7 +55,7 @@ def effects(
                 row = f"{wording.spaced(by)} {value}: " if by else ""
                 row += wording.minus(pretty(better), pretty(worse))
                 about.append({"row": row, "better": better, "worse": worse, by or "by": value})
-        if rule == protocol.rules()["selection"]:
+        if claims and rule == protocol.rules()["selection"]:
             for paper in papers.names() if results.paper is None else [results.paper]:
                 verdicts = _of_claims(results, paper, part, set(rows_of)) | verdicts
     known, spreads = alike(results, rule, unseen)

@@ -46,7 +46,7 @@ def gains(found: dict[str, Results]) -> DataFrame:
     tested together. found: results by name of the federation."""
     frames = []
     for name, results in found.items():
-        rows = report.effects(results, [(run, "fedavg") for run in RUNS]).frame
+        rows = report.effects(results, [(run, "fedavg") for run in RUNS], claims=False).frame
         frames.append(rows[["better", "ours", "low", "high", "direction"]].assign(federation=name))
     return pandas.concat(frames, ignore_index=True).rename(columns={"better": "run", "ours": "gain"})
 

@@ -29,7 +29,7 @@ SMALLER = {  # than the papers' quick settings, by data set: paper, profile, fed
             "precision": "fp32",
         },
     ),
-    "PACS, from ImageNet": (
+    "PACS from ImageNet": (
         "fraug",
         "pretrained",
         "pacs",

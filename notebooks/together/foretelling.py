@@ -78,11 +78,26 @@ def in_words(foretold: DataFrame, guessed: DataFrame) -> list[str]:
         f"{METERS[meter]} foretells the gain of {_certain(own)}" for meter, own in foretold.groupby("meter", sort=False)
     ]
     off, plain = ((guessed[name] - guessed["gain"]).abs().mean() for name in ("foretold", "plain"))
+    found, low, high = held_out(guessed)
     lines.append(
-        f"{len(guessed)} gains on {guessed['federation'].nunique()} federations that were held out: foretold from the "
-        f"{NEAREST} nearest settings they are missed by {off:.1f} points on average, by the dial's mean {plain:.1f}"
+        f"{len(guessed)} gains on {guessed['federation'].nunique()} federations that were held out, foretold from the "
+        f"{NEAREST} nearest settings: rank correlation {found:+.2f} ({low:+.2f} to {high:+.2f}); missed by {off:.1f} "
+        f"points on average, {'less' if off < plain else 'no less'} than by the dial's mean gain ({plain:.1f})"
     )
     return lines
+
+
+def held_out(guessed: DataFrame) -> tuple[float, float, float]:
+    """Spearman's rank correlation of foretold and recorded gains on held-out federations, and its 95 % interval, which
+    resamples federations as wholes."""
+    parts = [own[["foretold", "gain"]].to_numpy() for _, own in guessed.groupby("federation", sort=False)]
+    draws = numpy.random.default_rng(0).integers(len(parts), size=(DRAWS, len(parts)))
+    ranked = [_correlation(numpy.concatenate([parts[number] for number in each])) for each in draws]
+    return _correlation(numpy.concatenate(parts)), *numpy.nanquantile(ranked, [0.025, 0.975])
+
+
+def _correlation(pairs: numpy.ndarray) -> float:
+    return float(numpy.corrcoef(rankdata(pairs, axis=0), rowvar=False)[0, 1])
 
 
 def _certain(rows: DataFrame) -> str:
@@ -99,10 +114,10 @@ def of_federation(federation: Federation) -> list[str]:
     found = meters(federation)
     features = f"{found['of_features']:.0f} %" if "of_features" in found else "not read, as its weights are missing"
     return [
-        f"Site accuracy, from mean and deviation of the channels: {found['site_accuracy']:.0f} % (chance is 0, always "
-        f"100); from SqueezeNet's features: {features}.",
+        f"Site accuracy, from mean and deviation of the channels: {found['site_accuracy']:.0f} % (0 is chance, 100 "
+        f"perfect); from SqueezeNet's features: {features}.",
         f"Between sites these statistics vary {found['distance']:.2g} times as much as between images of a site.",
-        *hint(found["site_accuracy"]),
+        *(hint(found["site_accuracy"]) if federation.task == "classification" else []),
     ]
 
 
@@ -116,13 +131,14 @@ def hint(reading: float) -> list[str]:
     rows = measured(gains(recorded))
     near, lines = nearest(rows, reading), []
     for run, own in near.groupby("run", sort=False):
-        span = f"{signed(own['gain'].min())} to {signed(own['gain'].max())}"
-        above = f"above zero at {(own['low'] > 0).sum()} of {len(own)}"
-        lines.append(f"{labels.short(run)} {signed(own['gain'].mean())} ({span}; {above})")
+        ends = f"least {signed(own['gain'].min())}, most {signed(own['gain'].max())}"
+        above = f"above zero at {(own['low'] > 0).sum()} of {len(own)} settings"
+        lines.append(f"{labels.short(run)} {signed(own['gain'].mean())} ({ends}; {above})")
     foretold = foretells(rows).query("meter == 'site_accuracy'")
     low, high = near["site_accuracy"].min(), near["site_accuracy"].max()
     return [
         f"Points over FedAvg on the shift dial at such readings ({low:.0f} to {high:.0f} %): {', '.join(lines)}.",
         f"Site accuracy foretells the gain there, by rank correlation, of {_certain(foretold)}.",
+        *(["At 100 % it cannot tell a weak shift from a strong one."] if high > 99 else []),
         "This is a hint from small images in a small network, and no result.",
     ]

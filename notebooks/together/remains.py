@@ -33,27 +33,35 @@ def recipes(base: fednb.Recipe, seeds: list[int]) -> dict[str, list[fednb.Recipe
 def effects(results) -> report.tables.Table:
     """Every run over FedAvg, and over FedAvg with own statistics where it has them, all tested together."""
     own, others = BASELINE + OWN, [run for run in results.frame["run"].unique() if run != BASELINE]
-    return report.effects(results, [(run, own if run.endswith(OWN) and run != own else BASELINE) for run in others])
+    pairs = [(run, own if run.endswith(OWN) and run != own else BASELINE) for run in others]
+    return report.effects(results, pairs, claims=False)
 
 
 def answer(tables: dict) -> list[str]:
     """What own statistics alone give FedAvg, least and most over the data sets; how many of the methods' gains are
-    significant, and how many are with own statistics on both sides."""
-    alone, before, after = {}, [], []
+    significant, how many are with own statistics on both sides, and the largest of these."""
+    alone, before, after = {}, [], {}
     for name, table in tables.items():
         for row in table.frame.to_dict("records"):
             if row["better"] == BASELINE + OWN:
                 alone[name] = row
+            elif row["better"].endswith(OWN):
+                after[f"{labels.short(row['better'].removesuffix(OWN))}'s on {name}"] = row
             elif row["better"] != "fedbn":
-                (after if row["better"].endswith(OWN) else before).append(row["direction"] == "above")
+                before.append(row["direction"])
     least, most = (found(alone, key=lambda name: alone[name]["ours"]) for found in (min, max))
     gives = " to ".join(f"{_points(alone[name])} on {name}" for name in dict.fromkeys((least, most)))
-    above = sum(row["direction"] == "above" for row in alone.values())
+    largest = max(after, key=lambda name: after[name]["ours"])
+    above, left = (_above(row["direction"] for row in rows.values()) for rows in (alone, after))
     return [
-        f"own running statistics, which need no training, give FedAvg {gives} ({above} of {len(alone)} data sets "
-        f"significant); {sum(before)} of the methods' {len(before)} gains over FedAvg are significant, with own "
-        f"statistics on both sides {sum(after)}"
+        f"own running statistics, which need no training, give FedAvg {gives}, significant on {above} of {len(alone)} "
+        f"data sets. {_above(before)} of the methods' {len(before)} gains over FedAvg are significant, with own "
+        f"statistics on both sides {left}; the largest of these is {largest}, {_points(after[largest])}"
     ]
+
+
+def _above(directions) -> int:
+    return sum(direction == "above" for direction in directions)
 
 
 def remains(name: str, table, results) -> str:
@@ -63,9 +71,9 @@ def remains(name: str, table, results) -> str:
     for better, worse in rows:
         if worse == BASELINE + OWN:
             gain, left = rows[better.removesuffix(OWN), BASELINE], rows[better, worse]
-            idle = " (not active)" if _inactive(better, results) else ""
-            lines.append(f"{labels.short(gain['better'])} {wording.signed(gain['ours'])} to {_points(left)}{idle}")
-    return f"{name}, from over FedAvg to what remains: {', '.join(lines)}"
+            idle = ", not active" if _inactive(better, results) else ""
+            lines.append(f"{labels.short(gain['better'])}{idle} {wording.signed(gain['ours'])}, {_points(left)}")
+    return f"{name}, over FedAvg, then with own statistics on both sides: {'; '.join(lines)}"
 
 
 def elsewhere(name: str, grouped, others: dict) -> list[str]:
