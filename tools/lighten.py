@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 
 from fednb.files import write_text
-from fednb.records.record import read, to_text
+from fednb.records.record import SHARED, read, to_text
 
 
 def main() -> None:
@@ -21,6 +21,7 @@ def main() -> None:
     for path in options.records:
         record, beside = read(path), path.with_suffix(f".{options.artefact}.npz")
         del record.checksums[options.artefact]
+        record.checksums.pop(options.artefact + SHARED, None)
         write_text(path, to_text(record))
         freed += beside.stat().st_size
         beside.unlink()
