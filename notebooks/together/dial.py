@@ -4,6 +4,7 @@ import pandas
 from pandas import DataFrame
 
 import fednb
+from federations import choice
 from fednb import registry, report
 from fednb.report import labels, wording
 from fednb.study import Results
@@ -32,7 +33,8 @@ def recipes(base: fednb.Recipe, seeds: list[int], methods=METHODS) -> list[fednb
 
 def recorded(recipe: fednb.Recipe) -> Results:
     """What is recorded of the methods on the federation of this recipe, seeds 0 to 4."""
-    return fednb.Study(recipes(recipe, [*range(5)], meaningful(METHODS, recipe))).recorded()
+    methods = [[choice(name, recipe)] for [name] in METHODS]
+    return fednb.Study(recipes(recipe, [*range(5)], meaningful(methods, recipe))).recorded()
 
 
 def meaningful(augmentations: list[list[str]], recipe: fednb.Recipe) -> list[list[str]]:
@@ -44,10 +46,12 @@ def meaningful(augmentations: list[list[str]], recipe: fednb.Recipe) -> list[lis
 def gains(found: dict[str, Results]) -> DataFrame:
     """What each run scores more than FedAvg, in points, a row for each federation and run; runs of a federation are
     tested together. found: results by name of the federation."""
-    frames = []
+    frames, names = [], {labels.method(run): run for run in RUNS}
     for name, results in found.items():
-        rows = report.effects(results, [(run, "fedavg") for run in RUNS], claims=False).frame
-        frames.append(rows[["better", "ours", "low", "high", "direction"]].assign(federation=name))
+        runs = {run: names.get(labels.method(run)) for run in results.frame["run"].unique()}
+        rows = report.effects(results, [(run, "fedavg") for run, own in runs.items() if own], claims=False).frame
+        rows = rows.assign(federation=name, better=rows["better"].map(runs))
+        frames.append(rows[["better", "ours", "low", "high", "direction", "federation"]])
     return pandas.concat(frames, ignore_index=True).rename(columns={"better": "run", "ours": "gain"})
 
 

@@ -2,6 +2,7 @@
 
 import dial
 import fednb
+from federations import choice
 from fednb import report
 from fednb.papers import protocol
 from fednb.report import labels, runs_table, wording
@@ -18,7 +19,7 @@ NETWORKS = {"group": "with group normalisation", "none": "without normalisation"
 def recipes(base: fednb.Recipe, seeds: list[int]) -> dict[str, list[fednb.Recipe]]:
     """By what normalises: batch normalisation, with averaged and with own statistics, and FedBN; and, unless weights
     are ImageNet's, which come with it: groups; nothing."""
-    methods, model = [[], *dial.meaningful([[name] for name in METHODS], base)], base.full["model"]
+    methods, model = [[], *dial.meaningful([[choice(name, base)] for name in METHODS], base)], base.full["model"]
     both = methods + [[*each, "own_statistics"] for each in methods]
     batch = base.vary(augmentations=both, seed=seeds) + base.vary(algorithm=["fedbn"], seed=seeds)
     if model.get("pretrained"):
@@ -91,7 +92,7 @@ def figure(tables: dict, title: str):
     """A panel for each data set, a row for each method: in grey its gain over FedAvg, in its colour, below, what
     remains with own statistics on both sides. Thick lines are 95 % intervals, thin ones simultaneous; a filled dot is
     significant."""
-    rows = [*(f"fedavg+{name}" for name in METHODS), "fedbn", BASELINE + OWN]
+    rows = {labels.method(run): run for run in (*(f"fedavg+{name}" for name in METHODS), "fedbn", BASELINE + OWN)}
     columns = min(3, len(tables))
     height = (1 + 0.42 * len(rows)) * -(-len(tables) // columns)
     drawn, every = new_figure(len(tables), WIDEST, height, columns=columns, common=False)
@@ -100,13 +101,15 @@ def figure(tables: dict, title: str):
         axes.axvline(0, color="0.4", linewidth=1, zorder=1)
         for each in table.frame.itertuples():
             left = each.worse != BASELINE
-            place = rows.index(each.better.removesuffix(OWN) if left else each.better) + 0.3 * left
+            place = [*rows].index(labels.method(each.better.removesuffix(OWN) if left else each.better)) + 0.3 * left
             color = style(each.better.removesuffix(OWN))["color"] if left else "0.55"
             axes.plot([each.together_low, each.together_high], [place] * 2, color=color, linewidth=1)
             axes.plot([each.low, each.high], [place] * 2, color=color, linewidth=3)
             fill = color if each.direction in ("above", "below") else "white"
             axes.plot(each.ours, place, "o" if left else "s", color=color, markerfacecolor=fill, markersize=6)
-        axes.set_yticks(range(len(rows)), map(labels.short, rows) if number % columns == 0 else [""] * len(rows))
+        axes.set_yticks(
+            range(len(rows)), map(labels.short, rows.values()) if number % columns == 0 else [""] * len(rows)
+        )
         axes.set_ylim(len(rows) - 0.4, -0.4)
     drawn.suptitle(title, fontsize=11)
     return as_written(drawn)
