@@ -45,7 +45,7 @@ SMALLER = {  # than the papers' quick settings, by data set: paper, profile, fed
 
 
 def choice(name: str, base: fednb.Recipe) -> str | dict:
-    """A method as printed; FedFA not after AlexNet's fifth stage, which at 64 pixels is one pixel, without deviation."""
+    """A method as printed; FedFA not after AlexNet's fifth stage, at 64 pixels one pixel, without deviation."""
     small = base.full["model"]["name"] == "alexnet" and base.full["federation"].get("size") == 64
     return {"name": "fedfa", "stages": [1, 2, 3, 4]} if name == "fedfa" and small else name
 

@@ -56,8 +56,9 @@ def answer(tables: dict) -> list[str]:
     above, left = (_above(row["direction"] for row in rows.values()) for rows in (alone, after))
     return [
         f"own running statistics, which need no training, give FedAvg {gives}, significant on {above} of {len(alone)} "
-        f"data sets. {_above(before)} of the methods' {len(before)} gains over FedAvg are significant, with own "
-        f"statistics on both sides {left}; the largest of these is {largest}, {_points(after[largest])}"
+        f"data sets; of the methods' {len(before)} gains over FedAvg {_above(before)} are significant, with own "
+        f"statistics on both sides {left}",
+        f"the largest gain with own statistics on both sides is {largest}: {_points(after[largest])}",
     ]
 
 
