@@ -110,7 +110,7 @@ def test_two_sites_are_needed():
 
 def test_the_hint_names_each_run_with_its_range_at_the_nearest_recorded_settings(monkeypatch):
     """At a reading of 100: the settings of colour, which are all as near, of the records that lie in results/."""
-    points, correlated, saturated, caveat = foretelling.hint(100)
+    points, correlated, off, saturated, caveat = foretelling.hint(100)
     [line] = [part for part in points.split(": ")[1].split("), ") if part.startswith("FedRDN ")]
     at = {name: own for name, own in dial.settings(["digits"], ["colour"]).items() if own["level"]}
     found = {name: dial.recorded(federations.base(20).with_(federation=own)) for name, own in at.items()}
@@ -119,7 +119,8 @@ def test_the_hint_names_each_run_with_its_range_at_the_nearest_recorded_settings
         assert f"{value:+.1f}" in line
     assert [run in points for run in ("FedFA", "FRAug", "DisTrans", "own statistics", "FedBN")] == [True] * 5
     assert correlated.startswith("Site accuracy foretells") and "no result" in caveat
-    assert "100 %" in saturated and len(foretelling.hint(50)) == 3
+    assert "100 %" in saturated and len(foretelling.hint(50)) == 4
+    assert off.startswith("On federations that were held out such hints were off by")
     monkeypatch.setattr(foretelling, "settings", dict)
     assert foretelling.hint(100) == ["No hint: no run on the shift dial is recorded here."]
 

@@ -9,7 +9,8 @@ from pandas import DataFrame
 from scipy.stats import rankdata
 
 from dial import RUNS, gains, recipes, settings
-from federations import base
+from dial import recorded as of_others
+from federations import base, bases
 from fednb import Federation, Study
 from fednb.report import labels
 from fednb.report.wording import signed
@@ -62,6 +63,12 @@ def nearest(rows: DataFrame, reading: float) -> DataFrame:
     return rows[away <= last]
 
 
+def others() -> DataFrame:
+    """The recorded gains of the federations that are held out, next to their readings."""
+    found = {name: of_others(recipe) for name, recipe in bases("quick", 40).items()}
+    return measured(gains({name: results for name, results in found.items() if results.records}))
+
+
 def predicted(rows: DataFrame, others: DataFrame) -> DataFrame:
     """The gains of held-out federations next to the mean of ``nearest``'s, and to the dial's mean gain of the run,
     which knows nothing of the federation."""
@@ -77,7 +84,7 @@ def in_words(foretold: DataFrame, guessed: DataFrame) -> list[str]:
     lines = [
         f"{METERS[meter]} foretells the gain of {_certain(own)}" for meter, own in foretold.groupby("meter", sort=False)
     ]
-    off, plain = ((guessed[name] - guessed["gain"]).abs().mean() for name in ("foretold", "plain"))
+    off, plain = missed(guessed)
     found, low, high = held_out(guessed)
     lines.append(
         f"{len(guessed)} gains on {guessed['federation'].nunique()} federations that were held out, foretold from the "
@@ -85,6 +92,12 @@ def in_words(foretold: DataFrame, guessed: DataFrame) -> list[str]:
         f"points on average, {'less' if off < plain else 'no less'} than by the dial's mean gain ({plain:.1f})"
     )
     return lines
+
+
+def missed(guessed: DataFrame) -> tuple[float, float]:
+    """By how many points foretold gains are off on average, and the dial's mean gains."""
+    off, plain = ((guessed[name] - guessed["gain"]).abs().mean() for name in ("foretold", "plain"))
+    return off, plain
 
 
 def held_out(guessed: DataFrame) -> tuple[float, float, float]:
@@ -134,11 +147,13 @@ def hint(reading: float) -> list[str]:
         ends = f"least {signed(own['gain'].min())}, most {signed(own['gain'].max())}"
         above = f"above zero at {(own['low'] > 0).sum()} of {len(own)} settings"
         lines.append(f"{labels.short(run)} {signed(own['gain'].mean())} ({ends}; {above})")
-    foretold = foretells(rows).query("meter == 'site_accuracy'")
+    foretold, off = foretells(rows).query("meter == 'site_accuracy'"), missed(predicted(rows, others()))
     low, high = near["site_accuracy"].min(), near["site_accuracy"].max()
     return [
         f"Points over FedAvg on the shift dial at such readings ({low:.0f} to {high:.0f} %): {', '.join(lines)}.",
         f"Site accuracy foretells the gain there, by rank correlation, of {_certain(foretold)}.",
+        f"On federations that were held out such hints were off by {off[0]:.1f} points on average, the dial's mean gain "
+        f"by {off[1]:.1f}.",
         *(["At 100 % it cannot tell a weak shift from a strong one."] if high > 99 else []),
         "This is a hint from small images in a small network, and no result.",
     ]
