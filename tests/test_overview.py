@@ -43,6 +43,19 @@ def test_a_row_for_each_setting_with_wilsons_interval(varied, rows):
     assert "seed" in varied or table.cells.loc[rows[-1], "a (20 images)"] == f"75.0 ({low:.1f} to {high:.1f})"
 
 
+def test_mean_and_deviation_over_seeds_with_the_best_in_bold():
+    made = [results(algorithm=["fedavg"], seed=[0, 1]), results(algorithm=["fedbn"])]
+    found = Results(made[0].found | made[1].found, None)
+    for record, right in zip(found.records, ([15, 30], [17, 30], [16, 36]), strict=True):
+        record.rounds[-1]["test"] = right
+    table = overview.runs_table(found, deviations=True, bold=True)
+    assert table.cells["a (20 images)"].tolist() == ["80.0 ± 7.1", "80.0"] and "standard deviation" in table.caption[0]
+    assert table.cells["b (40 images)"].tolist() == ["75.0 ± 0.0", "90.0"]
+    assert table.bold.to_numpy().tolist() == [[False, True, False], [True, True, True]]
+    assert "\\bfseries 90.0" in table.latex() and "font-weight: bold" in table.html()
+    assert "bold" not in overview.runs_table(found).html()
+
+
 def test_of_many_clients_the_average_alone_is_shown(monkeypatch):
     monkeypatch.setattr(overview, "MOST_CLIENTS", 1)
     table = overview.runs_table(results(algorithm=["fedavg", "fedbn"]))

@@ -11,7 +11,7 @@ from pandas.io.formats.style import Styler
 
 from fednb.papers import protocol
 from fednb.report import labels, wording
-from fednb.report.intervals import alike, of_settings
+from fednb.report.intervals import alike, by_seed, of_settings
 from fednb.report.selection import selected
 from fednb.report.wording import number
 
@@ -34,6 +34,7 @@ class Table:
     cells: what is shown, texts only. An interval is in a cell's text, "71.3 (67.0 to 75.5)".
     setting: how the numbers were made, one line per statement; the HTML form folds it.
     mark: what the data are where they are not the paper's, as ``fednb.report.wording.mark``.
+    bold: which of ``cells`` are bold in HTML and LaTeX, booleans; none unless given.
     """
 
     frame: DataFrame
@@ -41,6 +42,7 @@ class Table:
     cells: DataFrame
     setting: tuple[str, ...] = ()
     mark: str = ""
+    bold: DataFrame | None = None
 
     def text(self) -> str:
         """Caption and the rounded numbers: what a checked cell prints."""
@@ -59,8 +61,8 @@ class Table:
         if not len(self.cells):
             return f"{caption}<br>{NOTHING}"
         name = hashlib.sha256(f"{caption}{text}".encode()).hexdigest()[:8]
-        styler = Styler(self.cells, uuid=name, caption=caption, cell_ids=False).set_table_styles(STYLE)
-        styler = styler.format(escape="html").format_index(escape="html").format_index(escape="html", axis=1)
+        styler = self._styled(Styler(self.cells, uuid=name, caption=caption, cell_ids=False), "html")
+        styler = styler.set_table_styles(STYLE)
         if "$" in text:  # a notebook would read it as a formula
             styler = styler.set_table_attributes('class="mathjax_ignore tex2jax_ignore"')
         return styler.to_html()
@@ -68,20 +70,27 @@ class Table:
     def latex(self) -> str:
         """The table for a paper: a ``table`` environment with rules of the package booktabs."""
         frame = self.cells.rename_axis(None)
-        styler = frame.style.format(escape="latex").format_index(escape="latex").format_index(escape="latex", axis=1)
+        styler = self._styled(frame.style, "latex")
         caption = "".join(f"\\{sign}" if sign in "%&_#$" else sign for sign in self.caption[0])
-        return styler.to_latex(hrules=True, caption=caption)
+        return styler.to_latex(hrules=True, caption=caption, convert_css=True)
+
+    def _styled(self, styler: Styler, escape: str) -> Styler:
+        styler = styler.format(escape=escape).format_index(escape=escape).format_index(escape=escape, axis=1)
+        if self.bold is None:
+            return styler
+        return styler.apply(lambda _: self.bold.map({True: "font-weight: bold", False: ""}.get), axis=None)
 
     __repr__, _repr_html_ = text, html
 
 
-def runs_table(results, rule: str | None = None) -> Table:
+def runs_table(results, rule: str | None = None, deviations: bool = False, bold: bool = False) -> Table:
     """One row per setting, one column for the unweighted mean and one per client: ``92.3 (88.1 to 95.0)``.
 
     Of more than 20 clients it holds and shows the mean alone. Runs that differ in seed only are one row.
 
-    results: of a study. rule: see ``fednb.report.selection``, the protocol's unless given. Its frame holds row, run,
-    client, value, low and high (95 %, see ``fednb.report.intervals``), in per cent, and seeds.
+    results: of a study. rule: see ``fednb.report.selection``, the protocol's unless given. deviations: cells are mean ±
+    standard deviation over seeds (of n - 1), as most papers print. bold: the highest mean of each column. Its frame
+    holds row, run, client, value, low and high (95 %, see ``fednb.report.intervals``), in per cent, and seeds.
     """
     rule = rule or protocol.rules()["selection"]
     chosen = selected(results.frame, rule)
@@ -96,20 +105,26 @@ def runs_table(results, rule: str | None = None) -> Table:
         numbers = numbers[numbers["client"] == "average"]
     value, low, high = (numbers[name].map(number) for name in ("value", "low", "high"))
     texts = numbers.assign(text=value + " (" + low + " to " + high + ")")
+    if deviations:
+        spread = {(label, client): own.std() for label, rows in parts.items() for client, own in by_seed(rows).items()}
+        own = (spread[each] for each in zip(numbers["row"], numbers["client"], strict=True))
+        texts = numbers.assign(text=value + [f" ± {number(each)}" if each == each else "" for each in own])
     clients = sorted(numbers["client"].unique(), key=lambda name: name != "average")
     cells = texts.pivot(index="row", columns="client", values="text").loc[numbers["row"].unique(), clients].fillna("")
+    means = numbers.pivot(index="row", columns="client", values="value").loc[cells.index, clients]
     heads = {
         client: f"{labels.site(client)} ({'/'.join(map(str, sorted(images)))} images)"
         for client, images in chosen.groupby("client")["images"].unique().items()
     }
     seeds = " or ".join(map(str, sorted(numbers["seeds"].unique())))
     alone = " of the test images (one seed)" if (numbers["seeds"] == 1).all() else ""
+    shown = "mean and standard deviation over seeds" if deviations else f"with its 95 % interval{alone}"
     about = (
-        f"Test {wording.measure(chosen)} in per cent with its 95 % interval{alone}, "
+        f"Test {wording.measure(chosen)} in per cent{',' * deviations} {shown}, "
         f"{wording.rule_words(rule, chosen)}, seeds per row: {seeds}."
     )
     made = (f"Setting: {wording.setting(results)}.", *wording.note_lines(results))
-    cells = cells.rename(columns=heads).rename_axis(index=None, columns=None)
+    cells, means = (each.rename(columns=heads).rename_axis(index=None, columns=None) for each in (cells, means))
     marked = wording.mark(results.frame)
     caption = (*([wording.stand_in_line(results.frame)] if marked else []), about, wording.AVERAGE)
-    return Table(numbers, caption, cells, made, mark=marked)
+    return Table(numbers, caption, cells, made, marked, means == means.max() if bold else None)
