@@ -127,8 +127,10 @@ def test_the_hint_names_each_run_with_its_range_at_the_nearest_recorded_settings
 
 def test_methods_without_a_meaning_for_masks_are_left_out():
     vessels = federations.bases("quick", 40)["Retinal vessels"]
-    assert dial.meaningful(dial.METHODS, vessels) == [["fedrdn"], ["fedfa"], ["own_statistics"]]
-    assert dial.meaningful(dial.METHODS, federations.base(1)) == dial.METHODS
+    assert federations.methods(dial.METHODS, vessels) == [["fedrdn"], ["fedfa"], ["own_statistics"]]
+    assert federations.methods(dial.METHODS, federations.base(1)) == [[name] for name in dial.METHODS]
+    office = federations.bases("quick", 40)["Office-Caltech-10"]
+    assert federations.methods(["fedfa"], office) == [[{"name": "fedfa", "stages": [1, 2, 3, 4]}]]
 
 
 def test_many_federations_are_named_by_the_values_of_their_options():

@@ -4,16 +4,15 @@ import pandas
 from pandas import DataFrame
 
 import fednb
-from federations import choice
-from fednb import registry, report
+from federations import methods
+from fednb import report
 from fednb.report import labels, wording
 from fednb.study import Results
 
 FACTORS, LEVELS = ("colour", "contrast", "blur", "noise", "rotation"), (0, 1, 2, 3, 4)
 IMAGES = {"digits": "digits", "cifar10": "CIFAR-10"}
-METHODS = [["fedrdn"], ["fedfa"], ["fraug"], ["distrans"], ["own_statistics"]]
-ROOM = "augmentations"
-RUNS = [*(f"fedavg+{name}" for [name] in METHODS), "fedbn"]
+METHODS = ["fedrdn", "fedfa", "fraug", "distrans", "own_statistics"]
+RUNS = [*(f"fedavg+{name}" for name in METHODS), "fedbn"]
 
 
 def settings(images=IMAGES, factors=FACTORS, levels=LEVELS) -> dict[str, dict]:
@@ -27,20 +26,14 @@ def settings(images=IMAGES, factors=FACTORS, levels=LEVELS) -> dict[str, dict]:
     return found
 
 
-def recipes(base: fednb.Recipe, seeds: list[int], methods=METHODS) -> list[fednb.Recipe]:
-    return base.vary(augmentations=[[], *methods], seed=seeds) + base.vary(algorithm=["fedbn"], seed=seeds)
+def recipes(base: fednb.Recipe, seeds: list[int]) -> list[fednb.Recipe]:
+    runs = [[], *methods(METHODS, base)]
+    return base.vary(augmentations=runs, seed=seeds) + base.vary(algorithm=["fedbn"], seed=seeds)
 
 
 def recorded(recipe: fednb.Recipe) -> Results:
     """What is recorded of the methods on the federation of this recipe, seeds 0 to 4."""
-    methods = [[choice(name, recipe)] for [name] in METHODS]
-    return fednb.Study(recipes(recipe, [*range(5)], meaningful(methods, recipe))).recorded()
-
-
-def meaningful(augmentations: list[list[str]], recipe: fednb.Recipe) -> list[list[str]]:
-    """Those that have a meaning for the task of the recipe's federation."""
-    task = registry.task(recipe.full["federation"])
-    return [own for own in augmentations if all(task in registry.make(ROOM, name).tasks.names for name in own)]
+    return fednb.Study(recipes(recipe, [*range(5)])).recorded()
 
 
 def gains(found: dict[str, Results]) -> DataFrame:

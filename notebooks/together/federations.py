@@ -1,7 +1,7 @@
 """Federations of five kinds of real images and of embedded digits, small enough for many runs: FedAvg's recipes."""
 
 import fednb
-from fednb import papers
+from fednb import papers, registry
 
 SMALL_DIGITS_CNN = {"name": "digits_cnn", "channels": 16, "width": 128}
 SMALLER = {  # than the papers' quick settings, by data set: paper, profile, federation, what differs
@@ -44,10 +44,13 @@ SMALLER = {  # than the papers' quick settings, by data set: paper, profile, fed
 }
 
 
-def choice(name: str, base: fednb.Recipe) -> str | dict:
-    """A method as printed; FedFA not after AlexNet's fifth stage, at 64 pixels one pixel, without deviation."""
+def methods(names: list[str], base: fednb.Recipe) -> list[list]:
+    """Each alone and as printed, those that have a meaning for the task of the federation; FedFA not after AlexNet's
+    fifth stage, which at 64 pixels is one pixel, without deviation."""
+    task = registry.task(base.full["federation"])
+    apt = [name for name in names if task in registry.make("augmentations", name).tasks.names]
     small = base.full["model"]["name"] == "alexnet" and base.full["federation"].get("size") == 64
-    return {"name": "fedfa", "stages": [1, 2, 3, 4]} if name == "fedfa" and small else name
+    return [[{"name": "fedfa", "stages": [1, 2, 3, 4]}] if name == "fedfa" and small else [name] for name in apt]
 
 
 def base(rounds: int) -> fednb.Recipe:

@@ -1,8 +1,7 @@
 """What remains of a method's gain over FedAvg when FedAvg, too, has each site's own running statistics."""
 
-import dial
+import federations
 import fednb
-from federations import choice
 from fednb import report
 from fednb.papers import protocol
 from fednb.report import labels, runs_table, wording
@@ -19,7 +18,7 @@ NETWORKS = {"group": "with group normalisation", "none": "without normalisation"
 def recipes(base: fednb.Recipe, seeds: list[int]) -> dict[str, list[fednb.Recipe]]:
     """By what normalises: batch normalisation, with averaged and with own statistics, and FedBN; and, unless weights
     are ImageNet's, which come with it: groups; nothing."""
-    methods, model = [[], *dial.meaningful([[choice(name, base)] for name in METHODS], base)], base.full["model"]
+    methods, model = [[], *federations.methods(METHODS, base)], base.full["model"]
     both = methods + [[*each, "own_statistics"] for each in methods]
     batch = base.vary(augmentations=both, seed=seeds) + base.vary(algorithm=["fedbn"], seed=seeds)
     if model.get("pretrained"):
