@@ -1,0 +1,123 @@
+"""The same budget for every method: which configurations are tried, and the runs of the one that is chosen."""
+
+import federations
+from fednb import Recipe, report
+from fednb.errors import RecipeError
+from fednb.randomness import random_state
+from fednb.study import Results
+
+TRIES, CHOSEN_ON = 6, 100
+RATES = (0.001, 0.1)
+NOTHING, COUNTS = "nothing", "images of each class"
+METHODS = {  # ranges of a method's own options; what the server learns of images, next to what it averages
+    "fedavg": ({}, NOTHING),
+    "fedavg+own_statistics": ({}, NOTHING),
+    "fedprox": ({"mu": (1e-4, 1.0)}, NOTHING),
+    "fedavgm": ({"beta": (0.1, 0.95)}, NOTHING),
+    "scaffold": ({}, NOTHING),
+    "fedbn": ({}, NOTHING),
+    "moon": ({"mu": (0.1, 10.0), "tau": (0.1, 2.0)}, NOTHING),
+    "fedproto": ({"mu": (0.01, 10.0), "share_model": [False, True]}, f"mean feature and {COUNTS}"),
+    "harmofl": ({"alpha": (0.005, 0.5)}, "mean amplitude of the spectra"),
+    "fedavg+fedrdn": ({"variant": ["paper", "released"]}, "mean and deviation of pixels, to all clients"),
+    "fedavg+fedfa": ({"probability": (0.1, 1.0)}, "mean and deviation of features"),
+    "fedavg+fraug": ({"alpha": (0.1, 10.0), "beta": (0.1, 10.0)}, "a generator of embeddings"),
+    "fedavg+distrans": ({"alpha": (0.05, 0.5), "offset_rate": (1e-3, 1.0)}, f"an offset image and {COUNTS}"),
+    "fedbn+fedrdn": ({"variant": ["paper", "released"]}, "mean and deviation of pixels, to all clients"),
+    "fedbn+fedfa": ({"probability": (0.1, 1.0)}, "mean and deviation of features"),
+    "fedbn+distrans": ({"alpha": (0.05, 0.5), "offset_rate": (1e-3, 1.0)}, f"an offset image and {COUNTS}"),
+    "fedavg+mixup": ({"alpha": (0.05, 2.0)}, NOTHING),
+    "fedavg+mixstyle": ({"probability": (0.1, 1.0), "alpha": (0.05, 1.0)}, NOTHING),
+    "fedavg+normalise": ({}, NOTHING),
+}
+CIFAR = {"name": "cifar10", "clients": 10, "classes_per_client": 4, "size": 32}
+FEDERATIONS = {
+    "Shifted digits": {"name": "shifted_digits"},
+    "PACS": {"name": "pacs", "size": 32},
+    "Label-skewed CIFAR-10": CIFAR | {"train_images": 2000, "test_images": 2000},
+}
+SITES = {  # each unseen in turn; a label skew has no such question
+    "Shifted digits": ("plain", "photos", "blurred", "tinted"),
+    "PACS": ("art_painting", "cartoon", "photo", "sketch"),
+}
+
+
+def bases(profile: str, rounds: int) -> dict[str, Recipe]:
+    """FedAvg's recipes by the name of the federation; ``smoke`` has the embedded digits alone."""
+    names = [*FEDERATIONS][: 1 if profile == "smoke" else None]
+    return {name: federations.base(rounds).with_(federation=FEDERATIONS[name]) for name in names}
+
+
+def entrants(profile: str, joining: dict) -> dict[str, dict]:
+    """Each run's own options and their ranges: those of ``METHODS``, at ``smoke`` three of them, and those that join.
+
+    joining: ``{"fedavg+my_method": {"strength": (0.1, 1.0), "kind": ["a", "b"]}}``. RecipeError for a range that is
+    neither two numbers above 0 nor a list."""
+    names = ["fedavg", "fedavg+own_statistics", "fedbn"] if profile == "smoke" else [*METHODS]
+    for run, ranges in joining.items():
+        for option, values in ranges.items():
+            pair = isinstance(values, tuple) and len(values) == 2 and all(isinstance(v, int | float) for v in values)
+            if not (isinstance(values, list) and values or pair and 0 < values[0] < values[1]):
+                wanted = "two numbers above 0 in brackets, (0.1, 1.0), or a list of values"
+                raise RecipeError(f"{run} joins with {option} from {values!r}; expected {wanted}.")
+    return {run: METHODS[run][0] for run in names} | joining
+
+
+def with_method(base: Recipe, run: str, options: dict, rate: float) -> Recipe:
+    """run: ``"algorithm"`` or ``"algorithm+augmentation"``, the last of which has the options."""
+    algorithm, *augmentations = ({"name": name} for name in run.split("+"))
+    (augmentations or [algorithm])[-1].update(options)
+    return base.with_(algorithm=algorithm, augmentations=augmentations, learning_rate=rate)
+
+
+def tries(base: Recipe, run: str, ranges: dict) -> list[Recipe]:
+    """The default, then five draws of the learning rate and of the method's own options.
+
+    Numbers are drawn log-uniformly, one from each fifth of their range, to three digits, in an order of their own for
+    each option. Draws are the same on all federations."""
+    draws, count = random_state("equal_budget", run), TRIES - 1
+    wholes = {"rate": RATES} | ranges
+    shares = {name: (draws.permutation(count) + draws.rand(count)) / count for name in wholes}
+    drawn = [{name: _value(values, shares[name][place]) for name, values in wholes.items()} for place in range(count)]
+    found = [with_method(base, run, {}, base.learning_rate)]
+    found += [with_method(base, run, {name: own[name] for name in ranges}, own["rate"]) for own in drawn]
+    return [recipe.with_(seed=CHOSEN_ON) for recipe in found]
+
+
+def _value(values, share: float):
+    if isinstance(values, list):
+        return values[int(share * len(values))]
+    low, high = values
+    return float(f"{low * (high / low) ** share:.3g}")
+
+
+def all_tries(bases: dict, entrants: dict) -> list[Recipe]:
+    """Of all methods on all federations."""
+    return [try_ for base in bases.values() for run, ranges in entrants.items() for try_ in tries(base, run, ranges)]
+
+
+def chosen(base: Recipe, entrants: dict, tried: Results) -> dict[str, Recipe]:
+    """Of each method whose tries are all recorded the one with the highest accuracy on validation images, in the mean
+    over sites."""
+    found = {}
+    for run, ranges in entrants.items():
+        own = tries(base, run, ranges)
+        if all(tried.found.get(recipe) for recipe in own):
+            found[run] = report.best(tried.apart(own)[1])
+    return found
+
+
+def defaults(base: Recipe, runs) -> dict[str, Recipe]:
+    return {run: with_method(base, run, {}, base.learning_rate) for run in runs}
+
+
+def runs(name: str, base: Recipe, chosen: dict, seeds: list[int], unseen_seeds: list[int]) -> dict[str, list[Recipe]]:
+    """By what they are for the runs of all methods on one federation: ``tuned``; ``default``; ``unseen``, with each
+    site left out of training in turn."""
+    sites = [(site,) for site in SITES.get(name, ())]
+    away = [own for recipe in chosen.values() for own in recipe.vary(unseen=sites, seed=unseen_seeds)] if sites else []
+    return {
+        "tuned": [own for recipe in chosen.values() for own in recipe.vary(seed=seeds)],
+        "default": [own for recipe in defaults(base, chosen).values() for own in recipe.vary(seed=seeds)],
+        "unseen": away,
+    }

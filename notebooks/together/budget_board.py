@@ -1,0 +1,111 @@
+"""The board of one federation: tuned methods next to each other, over their defaults, and what each costs."""
+
+from statistics import median
+
+from pandas import DataFrame
+
+from budget import METHODS
+from fednb.papers import protocol
+from fednb.report import labels, selected
+from fednb.report.effects import Pair, columns, effects_of
+from fednb.report.intervals import by_seed, moderated, of_settings
+from fednb.report.wording import frame_of, number, signed
+from fednb.study import Results
+from ranks import ranks
+
+REFERENCES = ("fedbn", "fedavg+own_statistics")
+
+
+def rows_of(results: Results, chosen: dict, unseen: bool = False) -> dict[str, DataFrame]:
+    """Of each method the rows that the protocol's rule selects, without the learning rate, which is the method's own
+    here: so that methods moderate each other's spreads and can be compared. unseen: rows of the site left out."""
+    frame = frame_of(results).drop(columns=["learning_rate", "unseen"], errors="ignore")
+    rows = selected(frame, protocol.rules()["selection"], unseen)
+    names = {key(recipe): run for run, recipe in chosen.items()}
+    own = rows["key"].map({recipe.key: names[key(recipe)] for recipe in results.found})
+    return {run: rows[own == run] for run in chosen if (own == run).any()}
+
+
+def key(recipe) -> str:
+    """What a recipe has in common with its other seeds and unseen sites."""
+    return recipe.with_(seed=0, unseen=()).key
+
+
+def effects(pairs: list[tuple[str, str]], better: dict, worse: dict, results: Results) -> DataFrame:
+    """What the first of each pair scores more than the second, average over sites: all pairs are tested together.
+
+    better, worse: ``rows_of`` either side. Columns better, worse, direction and ``fednb.report.effects.EFFECT``."""
+    sides = []
+    for side in (better, worse):
+        spreads = moderated([by_seed(rows)["average"] for rows in side.values()])
+        sides.append(dict(zip(side, spreads, strict=True)))
+    pairs = [(one, other) for one, other in pairs if one in better and other in worse]
+    compared = [Pair(better[one], worse[other], "average", (sides[0][one], sides[1][other])) for one, other in pairs]
+    found = effects_of(compared, results, {})
+    rows = [
+        {"better": one, "worse": other, "direction": effect.direction} | columns(effect)
+        for (one, other), effect in zip(pairs, found, strict=True)
+    ]
+    return DataFrame(rows)
+
+
+def against_references(tuned: Results, chosen: dict) -> DataFrame:
+    """Every tuned method over each of ``REFERENCES``."""
+    rows = rows_of(tuned, chosen)
+    pairs = [(run, other) for run in rows for other in REFERENCES if run != other]
+    return effects(pairs, rows, rows, tuned)
+
+
+def over_defaults(tuned: Results, defaults: Results, chosen: dict, default: dict) -> DataFrame:
+    """Every tuned method over its default; not where that was chosen."""
+    better, worse = rows_of(tuned, chosen), rows_of(defaults, default)
+    moved = [(run, run) for run in better if key(chosen[run]) != key(default[run])]
+    return effects(moved, better, worse, Results(tuned.found | defaults.found))
+
+
+def board(tuned: Results, unseen: Results, chosen: dict) -> DataFrame:
+    """A row for each tuned method, the highest mean first.
+
+    mean, low, high: accuracy in per cent, over sites and seeds, with its 95 % interval. worst, worst_site: of the site
+    with the lowest. unseen: of sites left out of training in turn. rank, rank_low, rank_high: see ``ranks``. kilobytes:
+    a client's, up and down, in the last round. seconds: of a round, median of runs. learns: what the server learns of
+    images."""
+    rows = rows_of(tuned, chosen)
+    away = rows_of(unseen, chosen, unseen=True) if unseen.records else {}
+    found = DataFrame.from_dict(ranks(rows, tuned), orient="index")
+    for run, measured in zip(rows, of_settings([*rows.values()]), strict=True):
+        sites = {site: own.value for site, own in measured.items() if site != "average"}
+        worst = min(sites, key=sites.get)
+        records = [record for recipe, record in tuned.found.items() if record and key(recipe) == key(chosen[run])]
+        last = records[0].rounds[-1]
+        found.loc[run, ["mean", "low", "high"]] = measured["average"][:3]
+        found.loc[run, ["worst", "worst_site"]] = sites[worst], labels.site(worst)
+        found.loc[run, "unseen"] = by_seed(away[run])["average"].mean() if run in away else float("nan")
+        found.loc[run, "kilobytes"] = sum(sum(last[way].values()) for way in ("up", "down")) / 1e3 / len(sites)
+        found.loc[run, "seconds"] = median(record.origin["seconds"] / len(record.rounds) for record in records)
+        found.loc[run, "learns"] = METHODS[run][1] if run in METHODS else "see its file"
+    return found.sort_values("mean", ascending=False, kind="stable")
+
+
+def cells(board: DataFrame, chosen: dict, gains: DataFrame) -> DataFrame:
+    """The board as a reader sees it: texts, with what was chosen and what that gained over the default."""
+    gained = dict(zip(gains["better"], gains.to_dict("records"), strict=True)) if len(gains) else {}
+    table = DataFrame(index=[labels.short(run) for run in board.index])
+    bounds = zip(board["mean"], board["low"], board["high"], strict=True)
+    table["accuracy (95 %)"] = [f"{number(v)} ({number(low)} to {number(high)})" for v, low, high in bounds]
+    table["rank (95 %)"] = [f"{r.rank:.0f} ({r.rank_low:.0f} to {r.rank_high:.0f})" for r in board.itertuples()]
+    table["worst site"] = [f"{number(row.worst)} ({row.worst_site})" for row in board.itertuples()]
+    if board["unseen"].notna().any():
+        table["unseen site"] = [*map(number, board["unseen"])]
+    table["over its default"] = [signed(gained[run]["ours"]) if run in gained else "default" for run in board.index]
+    table["chosen"] = [settings(chosen[run]) for run in board.index]
+    table["KB a round"] = [f"{value:.0f}" for value in board["kilobytes"]]
+    table["s a round"] = [f"{value:.2f}" for value in board["seconds"]]
+    table["server learns"] = [*board["learns"]]
+    return table
+
+
+def settings(recipe) -> str:
+    """The learning rate of a recipe and its methods' own options."""
+    options = [option.replace("=", " ") for _, given in labels.parts(recipe.label) for option in given]
+    return ", ".join([f"rate {recipe.learning_rate:g}", *options])

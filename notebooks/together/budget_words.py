@@ -1,0 +1,69 @@
+"""What the board of the same budget says, in sentences that are computed from it."""
+
+import pandas
+from pandas import DataFrame
+
+from budget_board import REFERENCES
+from fednb.report import labels
+from fednb.report.wording import signed
+
+
+def answer(against: dict[str, DataFrame]) -> list[str]:
+    """Which tuned methods are significantly above both references on each federation, and the largest gain over the
+    better of the two.
+
+    against: by name of the federation, of ``budget_board.against_references``."""
+    both = {name: _above_both(rows) for name, rows in against.items()}
+    pairs = [(labels.short(run), name) for name, runs in both.items() for run in runs]
+    where = f"on {len(against)} data set{'s' * (len(against) > 1)}"
+    said = ", ".join(f"{run} on {name}" for run, name in pairs) or "none"
+    lines = [f"tuned methods significantly above both a tuned FedBN and FedAvg with own statistics {where}: {said}"]
+    for name, rows in against.items():
+        least = rows.groupby("better")["ours"].min().drop(list(REFERENCES), errors="ignore")
+        run = least.idxmax()
+        row = rows[rows["better"] == run].sort_values("ours").iloc[0]
+        lines.append(f"{name}: the best other is {labels.short(run)}, {_points(row)} over {labels.short(row['worse'])}")
+    return lines
+
+
+def over_each(against: dict[str, DataFrame]) -> list[str]:
+    """Which methods are above and below each reference, on each federation."""
+    lines = []
+    for name, rows in against.items():
+        for reference in REFERENCES:
+            own = rows[rows["worse"] == reference]
+            parts = [f"{word} {_named(own[own['direction'] == word])}" for word in ("above", "below")]
+            lines.append(f"{name}, against {labels.short(reference)}: {'; '.join(parts)}")
+    return lines
+
+
+def tuning(gains: dict[str, DataFrame]) -> list[str]:
+    """What tuning gained over the defaults: how many methods changed, how many gained significantly, the largest."""
+    lines = []
+    for name, rows in gains.items():
+        if len(rows):
+            most, above = rows.loc[rows["ours"].idxmax()], (rows["direction"] == "above").sum()
+            lines.append(
+                f"{name}: {len(rows)} methods have another setting than their default, {above} gained significantly; "
+                f"mean {signed(rows['ours'].mean())}, most {labels.short(most['better'])} {_points(most)}"
+            )
+    return lines
+
+
+def mean_ranks(boards: dict[str, DataFrame]) -> str:
+    """Of each method over the federations, the best first."""
+    ranks = pandas.concat(boards.values()).groupby(level=0)["rank"].mean().sort_values(kind="stable")
+    return f"mean rank: {', '.join(f'{labels.short(run)} {rank:.1f}' for run, rank in ranks.items())}"
+
+
+def _above_both(rows: DataFrame) -> list[str]:
+    above = rows[rows["direction"] == "above"].groupby("better")["worse"].nunique()
+    return [run for run, count in above.items() if count == len(REFERENCES)]
+
+
+def _named(rows: DataFrame) -> str:
+    return ", ".join(f"{labels.short(row['better'])} {_points(row)}" for _, row in rows.iterrows()) or "none"
+
+
+def _points(row) -> str:
+    return f"{signed(row['ours'])} ({signed(row['together_low'])} to {signed(row['together_high'])})"

@@ -1,0 +1,108 @@
+"""The same budget for every method: what is drawn, what is chosen, effects and ranks of made runs."""
+
+import numpy
+import pytest
+from made_results import IMAGES, mean_accuracy, results, seeds_of
+from small_runs import record
+
+import budget
+import budget_board
+import fednb
+from budget_figure import front
+from fednb.errors import RecipeError
+from fednb.study import Results
+from ranks import ranks
+
+BASE = budget.bases("smoke", 2)["Shifted digits"]
+LOW, HIGH = (96, 100, 16, 30), (120, 140, 20, 40)
+
+
+@pytest.mark.parametrize("run", budget.METHODS)
+def test_six_configurations_of_which_one_is_the_default_and_five_lie_each_in_its_fifth(run):
+    ranges, _ = budget.METHODS[run]
+    default, *drawn = budget.tries(BASE, run, ranges)
+    assert default.label == run and default.learning_rate == 0.01 and {each.seed for each in drawn} == {100}
+    assert len({each.key for each in (default, *drawn)}) == budget.TRIES
+    for name, values in ({"learning_rate": budget.RATES} | ranges).items():
+        own = [{**(each.full["augmentations"] or [each.full["algorithm"]])[-1], **each.full}[name] for each in drawn]
+        if isinstance(values, list):
+            assert {*own} == {*values}
+        else:
+            shares = numpy.log(numpy.array(own) / values[0]) / numpy.log(values[1] / values[0])
+            assert numpy.sort(5 * shares) == pytest.approx([0.5, 1.5, 2.5, 3.5, 4.5], abs=0.52)  # of three digits
+
+
+def test_a_method_joins_with_its_ranges():
+    mine = {"fedavg+fedfa": {"probability": (0.1, 1.0), "variant": ["paper"]}}
+    assert budget.entrants("smoke", mine)["fedavg+fedfa"] == mine["fedavg+fedfa"]
+    for wrong in (0.1, (1, 0.1), (0, 1), [], ("a", "b")):
+        with pytest.raises(RecipeError, match="fedavg\\+fedfa joins with probability from .*; expected two numbers"):
+            budget.entrants("quick", {"fedavg+fedfa": {"probability": wrong}})
+
+
+def test_the_choice_is_by_validation_and_needs_all_tries():
+    entrants = budget.entrants("smoke", {})
+    every = {run: budget.tries(BASE, run, ranges) for run, ranges in entrants.items()}
+    found = {recipe: record(recipe) for own in every.values() for recipe in own}
+    best = every["fedbn"][3]
+    found[best].rounds[-1]["validation"][:] = [2, 3]
+    assert budget.chosen(BASE, entrants, Results(found))["fedbn"] == best
+    found[every["fedavg"][5]] = None
+    assert "fedavg" not in budget.chosen(BASE, entrants, Results(found))
+    runs = budget.runs("Shifted digits", BASE, {"fedbn": best}, [0, 1], [0])
+    assert [len(own) for own in runs.values()] == [2, 2, 4]
+    assert {recipe.learning_rate for recipe in runs["unseen"]} == {best.learning_rate}
+
+
+@pytest.fixture
+def made():
+    """Two methods at rates of their own, three seeds each, as a study returns them; what was chosen of each."""
+    chosen = {"fedavg": BASE.with_(learning_rate=0.1), "fedbn": BASE.with_(algorithm="fedbn", learning_rate=0.002)}
+    frames = []
+    for (run, recipe), right in zip(chosen.items(), (LOW, HIGH), strict=True):
+        for frame, own in zip(seeds_of(run, right), recipe.vary(seed=[0, 1, 2]), strict=True):
+            frames.append((own, frame.assign(key=own.key, learning_rate=own.learning_rate)))
+    found = results(*(frame for _, frame in frames))
+    found.found = {own: next(r for r in found.records if r.key == own.key) for own, _ in frames}
+    return found, chosen
+
+
+def test_effects_between_methods_that_have_rates_of_their_own(made):
+    found, chosen = made
+    rows = budget_board.rows_of(found, chosen)
+    table = budget_board.effects([("fedbn", "fedavg"), ("fedavg", "fedbn")], rows, rows, found)
+    assert table["ours"].tolist() == pytest.approx([gain := mean_accuracy(HIGH) - mean_accuracy(LOW), -gain])
+    assert table["direction"].tolist() == ["above", "below"] and (table["together_low"] < table["low"]).all()
+    assert budget_board.over_defaults(found, found, chosen, chosen).empty
+
+
+def test_ranks_and_their_intervals(made):
+    """A method that has every image right that another has is first in each draw; two that are alike share a rank."""
+    found, chosen = made
+    rows = budget_board.rows_of(found, chosen)
+    assert ranks(rows, found) == {
+        "fedavg": {"rank": 2, "rank_low": 2, "rank_high": 2},
+        "fedbn": {"rank": 1, "rank_low": 1, "rank_high": 1},
+    }
+    alike = ranks({"a": rows["fedbn"], "b": rows["fedbn"], "c": rows["fedavg"]}, found)
+    assert [own["rank"] for own in alike.values()] == [1.5, 1.5, 3]
+
+
+def test_intervals_of_ranks_hold_images_and_seeds():
+    """Of images alone: with a thousand times as many the ranks of two near methods would be certain."""
+    draws = numpy.random.default_rng(1)
+
+    def scores(rows):
+        return {n: [draws.random(count) < 0.5 for count in IMAGES.values()] for n in rows["round"].unique()}
+
+    found = results(*seeds_of("fedavg", LOW), *seeds_of("fedbn", LOW), scores=scores)
+    rows = fednb.report.selected(found.frame, "last")
+    near = ranks({run: rows[rows["run"] == run] for run in ("fedavg", "fedbn")}, found)
+    assert [(own["rank_low"], own["rank_high"]) for own in near.values()] == [(1, 2), (1, 2)]
+
+
+def test_the_front_is_what_none_beats_for_less():
+    from pandas import DataFrame
+
+    board = DataFrame({"mean": [70, 80, 75, 80], "seconds": [1.0, 2.0, 3.0, 2.5]}, index=["a", "b", "c", "d"])
+    assert [*front(board, "seconds").index] == ["a", "b"]
