@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy
 import pandas
 import pytest
-from made_results import mean_accuracy, results, run, seeds_of
+from made_results import mean_accuracy, results, run, scoreboard, seeds_of
 from scipy.stats import t
 
 import fednb
@@ -16,7 +16,7 @@ from at_chance import at_chance
 from fednb import papers, report
 from fednb.errors import RecipeError
 from fednb.papers import protocol
-from fednb.report import claims, comparison, effects, gates, runs_table, scoreboard, sentences, table, wording
+from fednb.report import claims, comparison, effects, gates, runs_table, sentences, table, wording
 from fednb.report.claims import verdict
 from fednb.report.convergence import late_rise, not_converged
 from fednb.report.deviations import _differing, other_options
@@ -119,7 +119,7 @@ def shown() -> str:
         "differences": differences,
     }
     texts = {name: "\n".join((each.text(), *each.setting)) for name, each in tables.items()}
-    texts |= {"sentences on claims": sentences(board), "sentences on differences": sentences(differences)}
+    texts["sentences on differences"] = sentences(differences)
     return "\n\n".join(f"## {name}\n\n{text}" for name, text in texts.items()) + "\n"
 
 

@@ -3,7 +3,7 @@
 ``from fednb import report`` is all that a notebook needs for tables; figures are in ``fednb.report.plots``.
 """
 
-from fednb.report.board import board, by_paper, curve_board, scoreboard
+from fednb.report.board import board, curve_board
 from fednb.report.comparison import comparison, cross_site, table
 from fednb.report.convergence import common_seeds, first_near, late_rise, late_steps, losses
 from fednb.report.curves import curves

@@ -29,7 +29,7 @@ def effects(
     """What one run scores more than another, in points, with its interval and one word for each.
 
     A pair that the paper of the study claims something of, or any paper where the study has none, has the numbers and
-    the word of ``fednb.report.scoreboard``, gates included; all pairs of the table are tested together else.
+    the word of ``fednb.report.claims.judged``, gates included; all pairs of the table are tested together else.
 
     pairs: a list of two labels of runs each, or one label, which all others are held against. by: a varied field, such
     as "local_epochs": pairs are made within each of its values. rule: the protocol's unless given; by another one
