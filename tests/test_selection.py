@@ -10,10 +10,11 @@ from small_runs import SMALL, record
 from fednb import report
 from fednb.errors import DataError, RecipeError
 from fednb.records.store import Store
-from fednb.report.convergence import common_seeds, first_near, late_rise, late_steps, losses
+from fednb.report.convergence import common_seeds, first_near, late_rise, late_steps
 from fednb.report.scores import image_scores
 from fednb.report.selection import RULES, rounds_taken, selected
 from fednb.study import Study
+from learned import losses
 
 TWO = {"a": 10, "b": 100}
 # Means over clients: test 50, 60, 60, 55; validation 40, 30, 60, 60 per cent.

@@ -5,7 +5,7 @@
 
 from fednb.report.board import board, curve_board
 from fednb.report.comparison import comparison, cross_site, table
-from fednb.report.convergence import common_seeds, first_near, late_rise, late_steps, losses
+from fednb.report.convergence import common_seeds, first_near, late_rise, late_steps
 from fednb.report.curves import curves
 from fednb.report.differences import effects
 from fednb.report.judging import recorded_board

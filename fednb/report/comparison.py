@@ -61,7 +61,7 @@ def table(results, printed, rule: str | None = None, title: str = "", caption: s
     about, made = _caption(results, frame, printed, rule, title)
     quoted = (f'The paper\'s caption: "{caption}"',) if caption else ()
     frame = frame.drop(columns=["star", "sites", "clients", "elsewhere"])
-    return Table(frame, about, wording.grid(shown, rows), (*quoted, *made), mark=marked)
+    return Table(frame, about, pandas.DataFrame(shown, index=rows).fillna(""), (*quoted, *made), mark=marked)
 
 
 def comparison(results, printed, rule: str | None = None):

@@ -1,7 +1,5 @@
 """How curves of clients that took part run over the rounds, and rows of several seeds; frames as in ``selected``."""
 
-import pandas
-
 from fednb.papers import protocol
 from fednb.report.selection import WINDOW
 
@@ -41,13 +39,6 @@ def first_near(frame, end_of: str | None = None):
     ends = curves.tail(WINDOW).mean()
     near = curves >= (ends if end_of is None else ends[end_of]) - NEAR
     return near.idxmax().where(near.any())
-
-
-def losses(results):
-    """The mean over clients of what they minimise, on their own training images: a Series "loss" by key and round."""
-    found = [(run.key, each["round"], each["loss"].values()) for run in results.records for each in run.rounds]
-    places = pandas.MultiIndex.from_tuples([place for *place, _ in found], names=["key", "round"])
-    return pandas.Series([sum(own) / len(own) for *_, own in found], index=places, name="loss", dtype=float)
 
 
 def common_seeds(rows):

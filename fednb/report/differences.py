@@ -67,7 +67,8 @@ def effects(
     names = ["row", "better", "worse", by or "by", *EFFECT, *(SPARE if any(more) else ()), "direction", "why"]
     frame = DataFrame(rows, columns=names)
     cells = shown(frame, {"verdict": frame["direction"]}, {"why": frame["why"]}, frame["row"], "points")
-    where = f"average over {wording.which_sites(everything, unseen)}" if client == "average" else site(client)
+    over = "unseen sites" if unseen else "sites" if everything["took_part"].all() else "sites that took part"
+    where = f"average over {over}" if client == "average" else site(client)
     marked = wording.mark(chosen)
     caption = (
         *([wording.stand_in_line(chosen, "the paper's images")] if marked else []),

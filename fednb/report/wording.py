@@ -58,13 +58,6 @@ def all_took_part(frame, results):
     return frame[~frame["key"].isin(some_unseen)]
 
 
-def which_sites(frame, unseen: bool) -> str:
-    """What an average is over, in words: rows of ``Results.frame``, of unseen sites or of those that took part."""
-    if unseen:
-        return "unseen sites"
-    return "sites" if frame["took_part"].all() else "sites that took part"
-
-
 def settings(chosen):
     """(label, rows) of all runs that differ in seed only: the methods with their options, and what else varies.
 
@@ -250,12 +243,6 @@ def as_text(value, option: str = "") -> str:
     if isinstance(value, list | tuple):
         return " + ".join(map(as_text, value)) or "none"
     return str(value)
-
-
-def grid(columns: dict, rows: list[str]):
-    import pandas
-
-    return pandas.DataFrame(columns, index=rows).fillna("")
 
 
 def number(value: float, form: str = ".1f") -> str:
