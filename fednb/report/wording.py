@@ -37,14 +37,12 @@ def measure(frame) -> str:
     return " / ".join(TASKS[name].measure for name in frame["task"].unique()) or TASKS["classification"].measure
 
 
-def counted(frame) -> bool:
-    """Whether scores are right and wrong answers, which Wilson's interval is made for; for others it is too wide."""
-    return measure(frame) == TASKS["classification"].measure
-
-
 def scored(frame, results) -> dict | None:
-    """The records by key, where intervals need the scores of the images: those of Dice, not of right and wrong."""
-    return None if counted(frame) else {record.key: record for record in results.records}
+    """The records by key, where intervals need the scores of the images: Wilson's is made for right and wrong answers,
+    and too wide for others, such as Dice."""
+    if measure(frame) == TASKS["classification"].measure:
+        return None
+    return {record.key: record for record in results.records}
 
 
 def rule_words(rule: str, frame) -> str:
