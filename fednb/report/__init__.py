@@ -9,7 +9,7 @@ from fednb.report.convergence import common_seeds, first_near, late_rise, late_s
 from fednb.report.curves import curves
 from fednb.report.differences import effects
 from fednb.report.judging import recorded_board
-from fednb.report.readings import readings, readings_table
+from fednb.report.readings import readings
 from fednb.report.selection import selected
 from fednb.report.sentences import sentences, summary
 from fednb.report.tables import runs_table

@@ -181,14 +181,13 @@ class Page:
             return "No claim is tested here: see the strip above."
         return plots.claims(rows, self.paper)
 
-    def tables(self, **how) -> None:
-        """Shows ours next to the paper's for each of the results; all but the first are folded. how: further arguments
-        of ``fednb.report.table``."""
+    def tables(self) -> None:
+        """Shows ours next to the paper's for each of the results; all but the first are folded."""
         from IPython.display import HTML, display
 
         for number, results in enumerate(self.shown):
             printed, caption = self.printed_for(results), papers.caption(self.paper, self.place)
-            table = report.table(results, printed, caption=caption, **how)
+            table = report.table(results, printed, caption=caption)
             head = html.escape(setting(results))
             whole = f"<details><summary>The same at {head}</summary>{table.html()}</details>"
             display(HTML(whole) if number else table)
