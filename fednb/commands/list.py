@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fednb import registry
 from fednb.commands import notebooks
@@ -28,14 +28,10 @@ def main(options) -> int:
     return 0
 
 
-@dataclass(frozen=True)
-class Summary:
-    """One method.
-
-    room, name: of its file. printed: what papers call it. line: the first of its docstring. paper: its first reference
-    in short. tasks: which it has a meaning for. cost: of a round, over FedAvg's. source: empty for our own, else where
-    its file comes from.
-    """
+class Summary(NamedTuple):
+    """room, name: of a method's file. printed: what papers call it. line: the first of its docstring. paper: its first
+    reference in short. tasks: which it has a meaning for. cost: of a round, over FedAvg's. source: empty for our own,
+    else where its file comes from."""
 
     room: str
     name: str

@@ -214,7 +214,6 @@ def _other_sites(frame):
 
 
 def _caption(results, frame, printed, rule: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What the numbers are, and how they were made."""
     runs, unseen = wording.frame_of(results), of_unseen(printed)
     rule = "last" if printed["source"].any() else rule or protocol.rules()["selection"]
     blank = frame["ours"].isna().groupby(frame["row"]).all()

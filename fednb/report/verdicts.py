@@ -41,8 +41,8 @@ VERDICTS = {
     "other sites": Verdict("Over other sites than the paper's"),
     "not run": Verdict("Not run"),
 }
-AT_THE_PAPERS = ("reproduced", "larger", "smaller", "opposite")  # on the board of the paper's own setting alone
-TESTED = (*AT_THE_PAPERS, "above", "below", "no effect as printed", "inconclusive")
+# The first four are on the board of the paper's own setting alone
+TESTED = ("reproduced", "larger", "smaller", "opposite", "above", "below", "no effect as printed", "inconclusive")
 PRINTED, SMALL = "paper", "small"  # the boards: the paper's claim at its setting, the effect at ours
 AT = {PRINTED: "at the paper's setting", SMALL: "at a smaller setting", "": ""}
 CLAIM = ("table", "federation", "claim")  # which a row of the board is of; one that ran on both boards has two
