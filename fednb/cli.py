@@ -13,15 +13,6 @@ from fednb.errors import FednbError, nearest
 PROFILES = ("smoke", "quick", "paper")
 
 
-def _one_of(what: str, known: tuple[str, ...]):
-    def checked(text: str) -> str:
-        if text not in known:
-            raise argparse.ArgumentTypeError(f'no {what} "{text}": {nearest(text, known)}')
-        return text
-
-    return checked
-
-
 def _setting(text: str) -> tuple[str, object]:
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
@@ -40,7 +31,7 @@ def _count(text: str) -> int:
 
 FLAG = {"action": "store_true"}
 OPTIONS = {  # name: its help, and what else argparse needs; one that means other things to two verbs begins with a verb
-    "--profile": ("smoke, quick, paper (default: quick)", {"type": _one_of("profile", PROFILES), "default": "quick"}),
+    "--profile": ("how much is trained (default: quick)", {"choices": PROFILES, "default": "quick"}),
     "--only": ('part of a name, or a pattern such as "fedrdn/fig*"', {"metavar": "PATTERN"}),
     "--data": ("folder with the images (default: $FEDNB_DATA, else data/)", {"metavar": "DIR"}),
     "--device": ("cpu, cuda or cuda:1 (default: cpu)", {"default": "cpu"}),
@@ -61,7 +52,7 @@ OPTIONS = {  # name: its help, and what else argparse needs; one that means othe
     "--nodes": ("clients, one for each site (default: all sites)", {"type": _count}),
     "--app": ("instead, write Flower's app to a folder, and say how a SuperLink runs it", {"metavar": "DIR"}),
     "--timeout": ("seconds that a client has to answer (default: 3600)", {"type": _count, "default": 3600}),
-    "what": ("what to write", {"type": _one_of("template", ("paper",)), "metavar": "paper"}),
+    "what": ("what to write", {"choices": ("paper",), "metavar": "paper"}),
     "name": ("of the paper, and of its method unless fednb has one of this name: a name in Python, lower case", {}),
     "--algorithm": ("begin with the file of an algorithm; without it, of an augmentation", FLAG),
 }

@@ -12,19 +12,14 @@ from fednb.errors import StoreError
 PART = ".part"
 
 
-def write_atomically(path: Path, write: Callable) -> None:
-    """Writes a file with ``write(file)``, opened for bytes: a reader sees the old file or the new one. StoreError when
-    the disk is full or not writable."""
-    write_together({path: write})
-
-
 def write_text(path: Path, text: str) -> None:
     write_together({path: text.encode()})
 
 
 def write_together(files: dict[Path, bytes | Callable]) -> None:
-    """The same for files that belong together: all are whole under other names before they take their places, in the
-    order given."""
+    """Writes files that belong together, bytes or with ``write(file)``, opened for bytes: a reader sees the old file or
+    the new one. All are whole under other names before they take their places, in the order given. StoreError when the
+    disk is full or not writable."""
     written = {}
     try:
         for path, content in files.items():

@@ -263,14 +263,14 @@ def _other_images(found: dict[Recipe, Record | None], data: str | None) -> list[
     return notes
 
 
-def _listed(failed: dict[Recipe, str], most: int = 12) -> str:
+def _listed(failed: dict[Recipe, str]) -> str:
     """Each reason once, with the first runs that it is of: those that differ in their seeds alone together."""
     labels, alike = _labels(list(failed)), {}
     for recipe, error in failed.items():
         run = f"{labels[recipe]} on {recipe.full['federation']['name']}, seed "
         alike.setdefault(error, {}).setdefault(run, []).append(str(recipe.seed))
     named = {error: [run + ", ".join(seeds) for run, seeds in runs.items()] for error, runs in alike.items()}
-    return " ".join(f"{'; '.join(runs[:most])}{' and more' * (len(runs) > most)}: {e}" for e, runs in named.items())
+    return " ".join(f"{'; '.join(runs[:12])}{' and more' * (len(runs) > 12)}: {e}" for e, runs in named.items())
 
 
 def _about(recipe: Recipe) -> dict:

@@ -6,7 +6,10 @@ from types import SimpleNamespace
 import numpy
 import pandas
 
+from fednb import papers
 from fednb.registry import task
+from fednb.report import board
+from fednb.report.claims import judged
 
 IMAGES = {"amazon": 192, "caltech": 225, "dslr": 32, "webcam": 59}
 SETTINGS = {
@@ -107,3 +110,9 @@ def results(*frames, scores=of_images, **extra_round):
 
 def _unseen(rows) -> list[str]:
     return sorted(rows.loc[~rows["took_part"], "client"].unique())
+
+
+def scoreboard(made, paper, table=None):
+    """The paper's claims of a table, or of all, as they are judged by these results."""
+    claims = [claim for claim in papers.claims(paper) if table in (None, *claim["tables"])]
+    return board(judged(made, paper, claims))

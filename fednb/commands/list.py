@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fednb import registry
 from fednb.commands import notebooks
@@ -12,11 +12,14 @@ PAPERS = ("fedrdn", "fedfa", "fraug", "distrans")  # their own methods come firs
 
 
 def main(options) -> int:
-    return _methods(options.only) if options.methods else _notebooks(options.only)
-
-
-def _notebooks(only: str | None) -> int:
-    for notebook in notebooks.select(only):
+    chosen = summaries(options.only) if options.methods else []
+    for method in chosen:
+        origin = f"; from {method.source}" if method.source else ""
+        print(f"{method.name}  ({method.printed}; {method.paper}; {method.tasks}{origin})")
+        print(f"    {method.line}\n    a round over FedAvg's: {method.cost}")
+    if len(chosen) == 1:
+        print(f"\n{docstring(chosen[0].room, chosen[0].name)}")
+    for notebook in [] if options.methods else notebooks.select(options.only):
         about = notebook.about
         print(f"{notebook.name}  ({' '.join(filter(None, (about.get('paper'), about.get('result'))))})")
         print(f"    {about.get('claim', 'no claim stated')}")
@@ -25,25 +28,10 @@ def _notebooks(only: str | None) -> int:
     return 0
 
 
-def _methods(only: str | None) -> int:
-    chosen = summaries(only)
-    for method in chosen:
-        origin = f"; from {method.source}" if method.source else ""
-        print(f"{method.name}  ({method.printed}; {method.paper}; {method.tasks}{origin})")
-        print(f"    {method.line}\n    a round over FedAvg's: {method.cost}")
-    if len(chosen) == 1:
-        print(f"\n{docstring(chosen[0].room, chosen[0].name)}")
-    return 0
-
-
-@dataclass(frozen=True)
-class Summary:
-    """One method.
-
-    room, name: of its file. printed: what papers call it. line: the first of its docstring. paper: its first reference
-    in short. tasks: which it has a meaning for. cost: of a round, over FedAvg's. source: empty for our own, else where
-    its file comes from.
-    """
+class Summary(NamedTuple):
+    """room, name: of a method's file. printed: what papers call it. line: the first of its docstring. paper: its first
+    reference in short. tasks: which it has a meaning for. cost: of a round, over FedAvg's. source: empty for our own,
+    else where its file comes from."""
 
     room: str
     name: str

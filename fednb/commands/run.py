@@ -126,7 +126,6 @@ def _execute_one(report: Path, given: dict[str, dict], notebook: Notebook, tell)
 
 
 def _shown(options, home: Path, report: Path, executed: list[Notebook], recording) -> list[str]:
-    """Writes what others look at; says where it is."""
     if recording:
         for notebook in executed:
             recording.commit_outputs(home, report, notebook)

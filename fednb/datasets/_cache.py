@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from fednb.errors import StoreError
-from fednb.files import write_atomically
+from fednb.files import write_together
 
 Arrays = dict[str, np.ndarray]
 LONGEST = 120  # bytes of a file's name; while it is written it has up to 90 more, and a file system takes 255
@@ -34,7 +34,7 @@ def cached(root: Path, name: str, make: Callable[[], Arrays]) -> Arrays:
     if arrays is None:
         arrays = make()
         try:
-            write_atomically(file, lambda part: np.savez(part, **arrays))
+            write_together({file: lambda part: np.savez(part, **arrays)})
         except StoreError as error:
             cause = getattr(error.__cause__, "strerror", None) or error.__cause__
             warnings.warn(f"{file} cannot be written ({cause}). Make room or allow writing.", stacklevel=2)

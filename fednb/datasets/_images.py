@@ -108,14 +108,11 @@ def resized(pixels: np.ndarray, size: int) -> np.ndarray:
 
 
 def digests(paths: Sequence[Path]) -> list[str]:
-    """SHA-256 of each file's bytes, as hex digits; DataError naming a file that cannot be read."""
+    """SHA-256 of each file's bytes, as hex digits; OSError naming a file that cannot be read."""
 
     def digest(path: Path) -> str:
-        try:
-            with open(path, "rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            raise DataError(f"{path} cannot be read ({error.strerror}). Allow reading, or fetch it again.") from error
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
 
     return list(for_all(paths, digest))
 

@@ -60,7 +60,12 @@ class Client:
         self.keeps = kept(model, methods, recipe)
         if self.keeps:
             self.memories["kept"] = {n: t.clone() for n, t in state_of(model).items() if n in self.keeps}
-        self._refuse_batches_of_one()
+        size, batch = len(site.train), recipe.batch_size
+        if min(size, batch) == 1 and batch_norms(model):
+            raise DataError(
+                f"client {self.name} has batches of one image ({size} training images, batch size {batch}); batch "
+                "normalisation needs two. Add images, leave the site out, or take a larger batch."
+            )
 
     def memory(self, method: Method) -> Message:
         """What a method keeps at this client between rounds."""
@@ -337,11 +342,3 @@ class Client:
             for entry, value in self.optimiser.state[parameter].items()
             if value is not None
         }
-
-    def _refuse_batches_of_one(self) -> None:
-        size, batch = len(self.site.train), self.recipe.batch_size
-        if min(size, batch) == 1 and batch_norms(self.model):
-            raise DataError(
-                f"client {self.name} has batches of one image ({size} training images, batch size {batch}); batch "
-                "normalisation needs two. Add images, leave the site out, or take a larger batch."
-            )

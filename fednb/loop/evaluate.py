@@ -90,10 +90,3 @@ def hausdorff_95(one: ndarray, other: ndarray) -> float:
         return math.nan if one.any() or other.any() else 0.0
     a, b = (mask & ~binary_erosion(mask) for mask in (one, other))
     return float(max(numpy.percentile(distance_transform_edt(~to)[start], 95) for start, to in ((a, b), (b, a))))
-
-
-def principal_components(rows: Tensor) -> Tensor:
-    """Coordinates of ``rows [n, d]`` on their first 50 principal axes: float32 ``[n, min(50, n, d)]``."""
-    centred = rows.double() - rows.double().mean(0)
-    left, scale, _ = torch.linalg.svd(centred, full_matrices=False)
-    return (left * scale)[:, :50].float()

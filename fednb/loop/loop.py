@@ -148,9 +148,10 @@ class Rounds:
         ``[n, min(50, n, d)]``, ``labels`` and ``sites`` ``[n]``, uint8 (int32 where there are more than 256).
         """
         found = self.gathered("represent")
-        labels = found["targets"]
+        labels, rows = found["targets"], found["features"].double()
+        left, scale, _ = torch.linalg.svd(rows - rows.mean(0), full_matrices=False)
         return {
-            "features": evaluate.principal_components(found["features"]).half(),
+            "features": (left * scale)[:, :50].float().half(),
             "labels": labels.to(evaluate.whole(int(labels.max()) + 1)),
             "sites": found["sites"],
         }

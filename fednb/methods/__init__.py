@@ -10,7 +10,7 @@ from fednb.methods.batch import DTYPES, Batch
 from fednb.methods.hooks import Averaged, Method, kept, overrides, owners
 from fednb.methods.messages import Message, add, alike, byte_counts, entries, part
 from fednb.methods.options import option
-from fednb.methods.running_statistics import batch_norms, frozen, measured
+from fednb.methods.running_statistics import batch_norms, frozen, measured, mixed_with
 from fednb.methods.task import EVERY_TASK, TASKS, Task, classification_only
 from fednb.recipe import Recipe
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING
 
 import torch
@@ -34,6 +35,12 @@ def frozen(model: nn.Module, but: type | tuple[type, ...] = ()):
 def batch_norms(model: nn.Module) -> dict[str, nn.Module]:
     """The layers of batch normalisation, by their names."""
     return {name: m for name, m in model.named_modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)}
+
+
+@cache
+def mixed_with(mixin: type, kind: type[nn.Module]) -> type[nn.Module]:
+    """A kind of layer with a mixin's ``forward`` before its own, for layers that keep their entries' names."""
+    return type(f"{mixin.__name__}{kind.__name__}", (mixin, kind), {})
 
 
 @torch.no_grad()

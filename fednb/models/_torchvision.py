@@ -54,7 +54,6 @@ class ResNet(FromTorchvision):
 
     Args:
         image_shape: (channels, height, width); height and width at least 32, where the last maps are single pixels.
-        classes: number of classes.
         pretrained: with torchvision's first ImageNet weights (IMAGENET1K_V1), from ``weights/`` of the data folder or
             torch's cache, else fetched. They are for 3 channels and normalised images: add the augmentation
             "normalise".

@@ -28,7 +28,6 @@ class AlexNet(Staged):
 
     Args:
         image_shape: (channels, height, width); height and width at least 63.
-        classes: number of classes.
         width: hidden width of the classifier. 4096 in FedBN's and FedRDN's released code (57,063,498 parameters with 10
             classes); 1024 in FedFA, Table 10 (12,974,154 parameters).
         normalisation: True has batch normalisation after all layers but the last, and no dropout. False has none, and

@@ -14,7 +14,6 @@ class DigitsCNN(Staged):
 
     Args:
         image_shape: (channels, height, width); height and width at least 8.
-        classes: number of classes.
         channels: channels of the first two stages; the third has twice as many.
         width: width of the first fully connected layer; the second has a quarter of it.
         normalisation, groups: as of ``_normalisation.normalised``; group normalisation, or none, is ours.

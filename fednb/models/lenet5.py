@@ -12,7 +12,6 @@ class LeNet5(Staged):
     Args:
         image_shape: (channels, height, width); height and width at least 28. Images below 32 x 32 are padded by 2
             pixels of black on each side, as LeCun et al. do with 28 x 28.
-        classes: number of classes.
 
     61,706 parameters for 10 classes of grey images, 28 x 28 or 32 x 32.
 

@@ -24,7 +24,7 @@ from flwr.serverapp import Grid, ServerApp
 
 from fednb.errors import FednbError, RunError
 from fednb.federation import Federation
-from fednb.files import write_atomically
+from fednb.files import write_together
 from fednb.loop.flower.checks import Introduction, printable
 from fednb.loop.flower.client import answer
 from fednb.loop.flower.server import RemoteRun
@@ -86,7 +86,7 @@ def work(recipe: Recipe, asked: ConfigRecord, content: RecordDict, context: Cont
     message, device = _message(content["message"]), str(config.get("device", "cpu"))
     sent, kept = answer(recipe, own, memories, asked["kind"], message, asked["round"], device)
     if kept is not memories:
-        write_atomically(file, partial(torch.save, kept))
+        write_together({file: partial(torch.save, kept)})
     return {"message": _record(sent)}
 
 

@@ -18,7 +18,7 @@ import torch
 from filelock import FileLock, Timeout
 
 from fednb.errors import DamagedError, HeldError, StoreError
-from fednb.files import PART, remove, write_atomically, write_together
+from fednb.files import PART, remove, write_together
 from fednb.recipe import Recipe
 from fednb.records import signals
 from fednb.records.record import SHARED, Record, checksum, read, shared, to_text
@@ -168,7 +168,7 @@ class Store:
             file.seek(0)
             file.write(hashlib.file_digest(file, "sha256").digest())
 
-        write_atomically(path, save)
+        write_together({path: save})
 
     def step_back(self, recipe: Recipe) -> None:
         """The next start goes on from the checkpoint before the last, where there is one."""

@@ -3,13 +3,13 @@
 ``from fednb import report`` is all that a notebook needs for tables; figures are in ``fednb.report.plots``.
 """
 
-from fednb.report.board import board, by_paper, curve_board, scoreboard
+from fednb.report.board import board, curve_board
 from fednb.report.comparison import comparison, cross_site, table
-from fednb.report.convergence import common_seeds, first_near, late_rise, late_steps, losses
+from fednb.report.convergence import common_seeds, first_near, late_rise, late_steps
 from fednb.report.curves import curves
 from fednb.report.differences import effects
 from fednb.report.judging import recorded_board
-from fednb.report.readings import readings, readings_table
+from fednb.report.readings import readings
 from fednb.report.selection import selected
 from fednb.report.sentences import sentences, summary
 from fednb.report.tables import runs_table

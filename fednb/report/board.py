@@ -1,41 +1,16 @@
-"""The scoreboard, of one paper and of all: every claim with the printed effect, ours and its verdict, as tables."""
+"""The scoreboard: claims with the printed effect, ours and the verdict, as tables."""
 
 import pandas
 from pandas import DataFrame
 
-from fednb import papers
-from fednb.papers import protocol
-from fednb.report import labels, wording
-from fednb.report.claims import judged
+from fednb.report import wording
 from fednb.report.effects import SPARE
-from fednb.report.sentences import untested
 from fednb.report.tables import Table
-from fednb.report.verdicts import CLAIM, TESTED
-
-
-def scoreboard(results, paper: str, table: str | None = None) -> Table:
-    """Every claim of the paper that compares two runs of a printed table: printed effect, ours, verdict; of all tables
-    or of one. Errors and the frame's columns: as in ``fednb.report.claims.judged``."""
-    claims = [claim for claim in papers.claims(paper) if table is None or table in claim["tables"]]
-    frame, everything = judged(results, paper, claims), wording.frame_of(results)
-    chosen_by = wording.rule_words(protocol.rules()["selection"], everything)
-    stand_ins = wording.mark(everything)
-    caption = (
-        f"Claims of {_called(paper)} that compare two runs; effects in points, in the seeds that both have, of the "
-        f"average unless a claim names a site. {wording.AVERAGE} Selection: {chosen_by}.",
-        *([f"Results on {stand_ins} are left out: they say nothing about the paper."] if stand_ins else []),
-    )
-    deviating = dict.fromkeys(text for texts in frame["deviations"] for text in texts.split("; ") if text)
-    made = (
-        *wording.effect_lines(frame),
-        *([f"Otherwise than the paper's setting: {'; '.join(deviating)}."] if deviating else []),
-        *wording.setting_lines(results),
-    )
-    return Table(frame.drop(columns="sides"), caption, _cells(frame), made)
 
 
 def board(claims: DataFrame) -> Table:
-    """The claims of ``fednb.report.recorded_board`` as a table; its frame is all of them, unrounded."""
+    """The claims of ``fednb.report.recorded_board``, or of ``fednb.report.claims.judged``, as a table; its frame is all
+    of them, unrounded."""
     about = f"Effects in points, of the average unless a claim names a site. {wording.AVERAGE}"
     caption = "Claims of the papers that compare two runs.", about
     return Table(claims, caption, _cells(claims), tuple(wording.effect_lines(claims)))
@@ -79,21 +54,3 @@ def shown(frame: DataFrame, first: dict, last: dict, rows, value: str = "ours") 
         last = {"with spare images": spare.where(frame[SPARE[0]].notna(), ""), **last}
     texts |= {name: column for name, column in last.items() if (column != "").any()}
     return pandas.DataFrame(texts).set_axis(rows, axis="index").rename_axis(None)
-
-
-def by_paper(claims: DataFrame) -> DataFrame:
-    """How many claims of ``fednb.report.recorded_board`` of each paper, and of all, have which verdict, how many one on
-    both boards, and how many none."""
-    tested = claims[claims["verdict"].isin(TESTED)]
-    counts = pandas.crosstab(tested["of"], tested["verdict"]).reindex(columns=TESTED, fill_value=0)
-    every, told = (rows.drop_duplicates(["of", *CLAIM])["of"].value_counts() for rows in (claims, tested))
-    counts = counts.reindex(sorted(every.index), fill_value=0)
-    counts.insert(0, "claims", every)
-    counts["on both boards"] = counts[list(TESTED)].sum(axis=1) - told.reindex(counts.index, fill_value=0)
-    counts["not tested"] = untested(claims)["of"].value_counts().reindex(counts.index, fill_value=0)
-    counts.loc["all"] = counts.sum()
-    return counts.rename(index=_called).rename_axis(index=None, columns=None)
-
-
-def _called(paper: str) -> str:
-    return labels.printed(paper) if paper in papers.names() else paper

@@ -13,7 +13,7 @@ from fednb.report import labels, wording
 from fednb.report.comparison import on_federation, tested
 from fednb.report.deviations import deviations, of_unseen, other_options
 from fednb.report.effects import EFFECT, Effect, Pair, columns, effects_of, one_setting, spare_effects
-from fednb.report.gates import activity, gate, inactive
+from fednb.report.gates import activity, gate
 from fednb.report.intervals import alike
 from fednb.report.selection import selected
 from fednb.report.sentences import claimed, effect
@@ -87,7 +87,8 @@ def judged(results, paper: str, claims: list[dict] | None = None, keys: set[str]
             _, spreads = alike(results, rule, of_unseen(printed), protocol.rules()["seeds"])
             at_work = activity(paper, [records[key] for key in sides[claim["better"]]["key"].unique()])
             shut, marks = gate(results, paper, claim, keys, rule, spreads, board)
-            shut = shut or inactive(at_work)
+            if not shut and at_work < (least := protocol.rules()["active"]):  # not where nothing is known
+                shut = f"the method was not active ({at_work:.2g}; expected {least} at least)"
         words = {name: verdict(said, found[number][0], board, runs) for name, found in by_rule.items()}
         others = [f"{wording.spaced(name)}: {word}" for name, word in words.items() if word != words[rule]]
         against = own.measured.against(said, runs, own.level) if board == PRINTED else None

@@ -21,12 +21,12 @@ UNSEEN_SITES = (
 )
 
 
-def table(results, printed, rule: str | None = None, title: str = "", caption: str = "") -> Table:
+def table(results, printed, rule: str | None = None, caption: str = "") -> Table:
     """Paper and ours with its interval side by side, on average, with their difference, and for each site.
 
     printed: rows of ``fednb.papers.printed`` for one federation; rows are in their order, other runs below.
     rule: see ``fednb.report.selection``, the protocol's unless given.
-    title: stands first in the caption. caption: the paper's own, quoted where the caption unfolds.
+    caption: the paper's own, quoted where the caption unfolds.
 
     Runs that differ in seed only are one row, next to the printed row of its methods, with its options where the paper
     prints such a row (``fednb.report.labels.printed_for``). Where the printed rows stand under settings (DisTrans'
@@ -58,10 +58,10 @@ def table(results, printed, rule: str | None = None, title: str = "", caption: s
         shown[head] = pair.where(pair != "- | -", "")
         if site == "average" and here["difference"].notna().any():
             shown["difference"] = here["difference"].map(signed)
-    about, made = _caption(results, frame, printed, rule, title)
+    about, made = _caption(results, frame, printed, rule)
     quoted = (f'The paper\'s caption: "{caption}"',) if caption else ()
     frame = frame.drop(columns=["star", "sites", "clients", "elsewhere"])
-    return Table(frame, about, wording.grid(shown, rows), (*quoted, *made), mark=marked)
+    return Table(frame, about, pandas.DataFrame(shown, index=rows).fillna(""), (*quoted, *made), mark=marked)
 
 
 def comparison(results, printed, rule: str | None = None):
@@ -86,7 +86,11 @@ def comparison(results, printed, rule: str | None = None):
     chosen = chosen if unseen else wording.all_took_part(chosen, results)
     known = None if across else alike(results, rule, unseen)[1]
     ours = _ours(_by_setting(chosen, results, printed), federation, results, known)
-    theirs, rows = _theirs(printed), []
+    theirs, rows = {}, []  # of each printed row, (label, source): {site or setting: numbers}
+    for cell in printed.itertuples():
+        label = "+".join(filter(None, (cell.algorithm, cell.augmentation)))
+        numbers = {"paper": cell.value, "runs": cell.runs, "remark": cell.remark, "sites": cell.sites}
+        theirs.setdefault((label, cell.source), {})[cell.setting or cell.site] = numbers
     beside = {run: labels.printed_for(run, [label for label, _ in theirs]) for run, _, _ in ours}
     for (label, source), cells in theirs.items():
         same = [(run, found) for run, of, found in ours if (beside[run], of) == (label, source)]
@@ -138,16 +142,6 @@ def on_federation(chosen, results, run_on: str):
 
 def tested(rows) -> str:
     return ", ".join(sorted(rows.loc[rows["images"] > 0, "client"].unique()))
-
-
-def _theirs(printed) -> dict:
-    """{(label, source): {site or setting: numbers}} of each printed row, in printed order."""
-    theirs = {}
-    for cell in printed.itertuples():
-        label = "+".join(filter(None, (cell.algorithm, cell.augmentation)))
-        numbers = {"paper": cell.value, "runs": cell.runs, "remark": cell.remark, "sites": cell.sites}
-        theirs.setdefault((label, cell.source), {})[cell.setting or cell.site] = numbers
-    return theirs
 
 
 def _by_setting(chosen, results, printed):
@@ -219,8 +213,7 @@ def _other_sites(frame):
     return (frame["sites"] != "") & (frame["clients"] != "") & (frame["sites"] != frame["clients"])
 
 
-def _caption(results, frame, printed, rule: str | None, title: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What the numbers are, and how they were made."""
+def _caption(results, frame, printed, rule: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     runs, unseen = wording.frame_of(results), of_unseen(printed)
     rule = "last" if printed["source"].any() else rule or protocol.rules()["selection"]
     blank = frame["ours"].isna().groupby(frame["row"]).all()
@@ -234,7 +227,6 @@ def _caption(results, frame, printed, rule: str | None, title: str) -> tuple[tup
     elif not (frame["seeds"] > 1).any():
         outside = "One seed: nothing is marked, as nothing is known of the spread of runs."
     caption = [wording.stand_in_line(results.frame, printed["federation"].iloc[0])] if frame["stand_in"].any() else []
-    caption += [f"{title.rstrip('.')}."] if title else []
     caption.append(f"Test {wording.measure(runs)} in per cent, {wording.rule_words(rule, runs)}.")
     caption += [wording.AVERAGE] if "average" in set(frame["site"]) else []
     caption += [UNSEEN_SITES] if unseen else []

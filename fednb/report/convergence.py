@@ -1,19 +1,17 @@
 """How curves of clients that took part run over the rounds, and rows of several seeds; frames as in ``selected``."""
 
-import pandas
-
 from fednb.papers import protocol
 from fednb.report.selection import WINDOW
 
 NEAR = 2.0  # points below the end of a curve from which on it is near
 
 
-def late_rise(frame, rounds: int | None = None, by: str | list[str] = "run"):
-    """Whether curves still rise: points by which the last rounds' mean test accuracy is above that of as many before, a
-    Series by ``by``; NaN where a run has none before. rounds: how many; a quarter of a run's own unless given."""
+def late_rise(frame, by: str | list[str] = "run"):
+    """Whether curves still rise: points by which the mean test accuracy of a run's last quarter is above that of the
+    quarter before, a Series by ``by``; NaN of one round."""
     tested = _tested(frame)
     end = tested.groupby("key")["round"].transform("max")
-    span = (end // 4).clip(lower=1) if rounds is None else rounds
+    span = (end // 4).clip(lower=1)
     late, before = (tested[(end - tested["round"]) // span == part] for part in (0, 1))
     return late.groupby(by)["accuracy"].mean() - before.groupby(by)["accuracy"].mean()
 
@@ -43,17 +41,9 @@ def first_near(frame, end_of: str | None = None):
     return near.idxmax().where(near.any())
 
 
-def losses(results):
-    """The mean over clients of what they minimise, on their own training images: a Series "loss" by key and round."""
-    found = [(run.key, each["round"], each["loss"].values()) for run in results.records for each in run.rounds]
-    places = pandas.MultiIndex.from_tuples([place for *place, _ in found], names=["key", "round"])
-    return pandas.Series([sum(own) / len(own) for *_, own in found], index=places, name="loss", dtype=float)
-
-
-def common_seeds(rows, by: str | list[str] = "run"):
-    """The rows of the seeds that every value of ``by`` has: means over seeds that may be held against each other."""
-    which = rows.groupby(by).ngroup()
-    return rows[which.groupby(rows["seed"]).transform("nunique") == which.nunique()]
+def common_seeds(rows):
+    """The rows of the seeds that every run has: means over seeds that may be held against each other."""
+    return rows[rows.groupby("seed")["run"].transform("nunique") == rows["run"].nunique()]
 
 
 def _tested(frame):

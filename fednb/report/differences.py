@@ -29,7 +29,7 @@ def effects(
     """What one run scores more than another, in points, with its interval and one word for each.
 
     A pair that the paper of the study claims something of, or any paper where the study has none, has the numbers and
-    the word of ``fednb.report.scoreboard``, gates included; all pairs of the table are tested together else.
+    the word of ``fednb.report.claims.judged``, gates included; all pairs of the table are tested together else.
 
     pairs: a list of two labels of runs each, or one label, which all others are held against. by: a varied field, such
     as "local_epochs": pairs are made within each of its values. rule: the protocol's unless given; by another one
@@ -67,7 +67,8 @@ def effects(
     names = ["row", "better", "worse", by or "by", *EFFECT, *(SPARE if any(more) else ()), "direction", "why"]
     frame = DataFrame(rows, columns=names)
     cells = shown(frame, {"verdict": frame["direction"]}, {"why": frame["why"]}, frame["row"], "points")
-    where = f"average over {wording.which_sites(everything, unseen)}" if client == "average" else site(client)
+    over = "unseen sites" if unseen else "sites" if everything["took_part"].all() else "sites that took part"
+    where = f"average over {over}" if client == "average" else site(client)
     marked = wording.mark(chosen)
     caption = (
         *([wording.stand_in_line(chosen, "the paper's images")] if marked else []),

@@ -57,12 +57,6 @@ def activity(method: str, records) -> float:
     return mean([record.activity[method] for record in records if method in record.activity] or [nan])
 
 
-def inactive(number: float) -> str:
-    """Why a claim on a method says nothing, as it did nothing, or "", also where nothing is known."""
-    least = protocol.rules()["active"]
-    return f"the method was not active ({number:.2g}; expected {least} at least)" if number < least else ""
-
-
 def _lacking(results, better: str, worse: str, keys: tuple[str, ...], rule: str) -> str:
     """Why one run is not above the other in the setting of the runs with these keys, or ""."""
     every = selected(wording.frame_of(results), rule)

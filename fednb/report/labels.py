@@ -87,12 +87,12 @@ def printed_for(run: str, labels) -> str | None:
     return max(fitting, key=lambda label: len(options(label)), default=None)
 
 
-def pretty(run: str, options: bool = True) -> str:
-    """``"FedProx (μ = 0.1) + FedRDN"``, with each option that is not the default, so that no other run has this name;
-    without options "FedProx + FedRDN". As released is always said. Unknown names stay."""
+def pretty(run: str) -> str:
+    """``"FedProx (μ = 0.1) + FedRDN"``, with each option that is not the default, so that no other run has this name.
+    Unknown names stay."""
     texts = []
     for name, given in parts(run):
-        words = ", ".join(_in_words(name, option) for option in given if option != RELEASED and options)
+        words = ", ".join(_in_words(name, option) for option in given if option != RELEASED)
         texts.append(printed(name) + AS_RELEASED * (RELEASED in given) + (f" ({words})" if words else ""))
     return " + ".join(texts)
 

@@ -47,25 +47,18 @@ class Lines:
         return f'{mark}<table class="mathjax_ignore tex2jax_ignore">{"".join(rows)}</table>'
 
 
-def notebook(name: str, space: dict) -> "Page":
-    """The page of a notebook, made in the cell below its parameters.
+class Page:
+    """One notebook: what it runs, what it answers, and its footer; made in the cell below its parameters.
 
     name: its path below ``notebooks/``, such as ``"fedrdn/table1_main"``: where the folder is a paper's, runs are held
         against that paper's table or figure. space: the notebook's ``globals()``, which hold its parameters.
+    shown: the results so far, in the order in which the notebook asked for them.
 
     Raises NotebookError where a parameter has another type than its cell says.
     """
-    check_parameters(space)
-    return Page(name, space)
-
-
-class Page:
-    """One notebook: what it runs, what it answers, and its footer.
-
-    shown: the results so far, in the order in which the notebook asked for them.
-    """
 
     def __init__(self, name: str, space: dict):
+        check_parameters(space)
         folder, _, self.stem = name.rpartition("/")
         file, place = Path(f"{self.stem}.ipynb"), re.match(r"(table|fig)\d+", self.stem)
         self.name, self.space, self.shown = name, space, list[Results]()
@@ -188,14 +181,13 @@ class Page:
             return "No claim is tested here: see the strip above."
         return plots.claims(rows, self.paper)
 
-    def tables(self, **how) -> None:
-        """Shows ours next to the paper's for each of the results; all but the first are folded. how: further arguments
-        of ``fednb.report.table``."""
+    def tables(self) -> None:
+        """Shows ours next to the paper's for each of the results; all but the first are folded."""
         from IPython.display import HTML, display
 
         for number, results in enumerate(self.shown):
             printed, caption = self.printed_for(results), papers.caption(self.paper, self.place)
-            table = report.table(results, printed, caption=caption, **how)
+            table = report.table(results, printed, caption=caption)
             head = html.escape(setting(results))
             whole = f"<details><summary>The same at {head}</summary>{table.html()}</details>"
             display(HTML(whole) if number else table)
@@ -236,6 +228,9 @@ class Page:
                 "next": names[place + 1 : place + 2],
             }
         )
+
+
+notebook = Page  # as notebooks call it
 
 
 def setting(results: Results) -> str:

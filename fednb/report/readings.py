@@ -6,8 +6,6 @@ import pandas
 from fednb.report.selection import selected
 from fednb.report.wording import frame_of
 
-READINGS = ["slice", "slice_with_background", "volume", "volume_with_background", "hd95"]
-
 
 def readings(results):
     r"""Dice by slice and by volume, with and without background, and the 95 % Hausdorff distance, for each site.
@@ -38,12 +36,6 @@ def readings(results):
         here = masks[row.key]["sites"] == records[row.key].clients.index(row.client)
         told.append(_of_site(**{name: values[here] for name, values in masks[row.key].items() if name != "sites"}))
     return rows.join(pandas.DataFrame(told, index=rows.index))
-
-
-def readings_table(results):
-    """``readings`` of each method: the mean over sites and seeds, to 0.1, and the sum of ``undefined``."""
-    rows = readings(results).groupby("run", sort=False)
-    return rows[READINGS].mean().round(1).assign(undefined=rows["undefined"].sum())
 
 
 def _of_site(common, found, truth, distances, volumes) -> dict[str, float]:

@@ -19,19 +19,11 @@ def verdicts(claims: DataFrame) -> DataFrame:
     return pandas.crosstab(where, claims["verdict"]).rename_axis(["table", "data", "at"]).rename_axis(None, axis=1)
 
 
-def printed_settings(paper: str) -> Styler:
-    """The settings that the paper prints: value, and where it stands."""
-    return _whole(_settings(papers.settings(paper)["printed"]))
-
-
-def chosen_settings(paper: str) -> Styler:
-    """The settings that decide a run and that the paper does not print: the value taken, and why."""
-    return _whole(_settings(papers.settings(paper)["not_printed"]))
-
-
-def _settings(rows: dict) -> DataFrame:
-    frame = DataFrame.from_dict(rows, orient="index").rename(index=wording.spaced)
-    return frame.assign(value=frame["value"].map(_value))
+def settings(paper: str, which: str) -> Styler:
+    """The settings that the paper prints ("printed"): value, and where it stands; or those that decide a run and that
+    it does not print ("not_printed"): the value taken, and why."""
+    frame = DataFrame.from_dict(papers.settings(paper)[which], orient="index").rename(index=wording.spaced)
+    return _whole(frame.assign(value=frame["value"].map(_value)))
 
 
 def _value(value) -> str:

@@ -67,26 +67,9 @@ def _on(claim: dict) -> str:
 
 
 def sentences(table: Table) -> str:
-    """The rows of ``fednb.report.scoreboard`` under their verdicts, what was not run counted, or a line for each row of
-    ``fednb.report.effects``."""
+    """A line for each row of ``fednb.report.effects``."""
     head = [f"{table.mark}: nothing here speaks of the paper."] if table.mark else []
-    if "verdict" not in table.frame:
-        return "\n".join([*head, *map(_of_effect, table.frame.to_dict("records"))]) or "No pair was run."
-    silent, blocks = table.frame["ours"].isna(), head
-    for word, verdict in VERDICTS.items():
-        rows = table.frame[~silent & (table.frame["verdict"] == word)]
-        if len(rows):
-            heading = f"{verdict.sign} {verdict.heading} ({len(rows)} of {len(silent)} claims)"
-            blocks.append("\n- ".join([heading, *map(_of_claim, rows.to_dict("records"))]))
-    for word, count in table.frame.loc[silent, "verdict"].value_counts().items():
-        blocks.append(f"{VERDICTS[word].sign} {WHY_UNTESTED[word].capitalize()}: {count} claims")
-    return "\n\n".join(blocks)
-
-
-def _of_claim(row: dict) -> str:
-    why = f"; {row['why']}" if row["why"] else ""
-    others = f"; by the paper's rule, {row['other_rules']}" if row["other_rules"] else ""
-    return f"{row['claim'].removesuffix('.')}; here {_points(row)}{though(row['verdict'], row)}{why}{others}"
+    return "\n".join([*head, *map(_of_effect, table.frame.to_dict("records"))]) or "No pair was run."
 
 
 def though(word: str, row) -> str:

@@ -17,18 +17,3 @@ def times(method: str) -> str:
     """A method's round in FedAvg's, ``"1.07"``; "not measured" where it is not recorded."""
     found = recorded()["methods"].get(method)
     return f"{found['times']:.2f}" if found else "not measured"
-
-
-def origin() -> str:
-    """On what it was measured, in a line."""
-    machine = recorded()["origin"]
-    return "Measured on {machine}, {threads} threads, {device}, torch {torch}, code {code}.".format(**machine)
-
-
-def memory() -> str:
-    """How much one process's peak memory grows from the fewest clients to the most, next to the images: a sentence."""
-    rows = recorded()["clients"]
-    first, *_, last = (row for row in rows if row["way"] == rows[0]["way"])
-    data, peak = (last[name] - first[name] for name in ("data", "memory"))
-    grown = f"the images grow by {data:.0f} MB, the peak memory of a process by {peak:.0f} MB"
-    return f"From {first['clients']} clients to {last['clients']} {grown}."

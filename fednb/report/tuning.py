@@ -1,26 +1,22 @@
 """Which of several settings is best on validation images."""
 
-from fednb.errors import DataError, RecipeError
+from fednb.errors import DataError
 from fednb.papers import protocol
 from fednb.report.selection import rounds_taken
 from fednb.report.wording import frame_of
 
 
-def best(results, by: str = "validation"):
-    """Of recipes that differ in more than their seed the one with the highest accuracy on these images: mean over its
-    seeds, and over sites and rounds as the protocol's rule takes them; with the first of its seeds.
-
-    by: "validation", or "test", which is no fair choice. RecipeError for another word; DataError where a run is not
-    recorded, or has no such image."""
-    if by not in ("validation", "test"):
-        raise RecipeError(f'a recipe is chosen by "validation" or "test" images, not by "{by}".')
+def best(results):
+    """Of recipes that differ in more than their seed the one with the highest accuracy: mean over its seeds, and over
+    sites and rounds as the protocol's rule takes them; with the first of its seeds. DataError where a run is not
+    recorded, or has no validation image."""
     frame = frame_of(results)
-    scored = frame[(frame["split"] == by) & (frame["images"] > 0) & frame["took_part"]]
+    scored = frame[(frame["split"] == "validation") & (frame["images"] > 0) & frame["took_part"]]
     taken, alike = rounds_taken(frame, protocol.rules()["selection"]), {}
     chosen = scored.loc[[number in taken[key] for key, number in zip(scored["key"], scored["round"], strict=True)]]
     means = chosen.groupby("key")["accuracy"].mean()
     for recipe in results.found:
         if recipe.key not in means:
-            raise DataError(f"{recipe} has no {by} accuracy on record; expected one of all runs.")
+            raise DataError(f"{recipe} has no validation accuracy on record; expected one of all runs.")
         alike.setdefault(recipe.with_(seed=0), []).append(recipe)
     return max(alike.values(), key=lambda own: means[[recipe.key for recipe in own]].mean())[0]

@@ -37,14 +37,12 @@ def measure(frame) -> str:
     return " / ".join(TASKS[name].measure for name in frame["task"].unique()) or TASKS["classification"].measure
 
 
-def counted(frame) -> bool:
-    """Whether scores are right and wrong answers, which Wilson's interval is made for; for others it is too wide."""
-    return measure(frame) == TASKS["classification"].measure
-
-
 def scored(frame, results) -> dict | None:
-    """The records by key, where intervals need the scores of the images: those of Dice, not of right and wrong."""
-    return None if counted(frame) else {record.key: record for record in results.records}
+    """The records by key, where intervals need the scores of the images: Wilson's is made for right and wrong answers,
+    and too wide for others, such as Dice."""
+    if measure(frame) == TASKS["classification"].measure:
+        return None
+    return {record.key: record for record in results.records}
 
 
 def rule_words(rule: str, frame) -> str:
@@ -56,13 +54,6 @@ def all_took_part(frame, results):
     """The rows of runs in which no site was unseen: a printed row is of all its sites."""
     some_unseen = {record.key for record in results.records if record.recipe.get("unseen")}
     return frame[~frame["key"].isin(some_unseen)]
-
-
-def which_sites(frame, unseen: bool) -> str:
-    """What an average is over, in words: rows of ``Results.frame``, of unseen sites or of those that took part."""
-    if unseen:
-        return "unseen sites"
-    return "sites" if frame["took_part"].all() else "sites that took part"
 
 
 def settings(chosen):
@@ -250,12 +241,6 @@ def as_text(value, option: str = "") -> str:
     if isinstance(value, list | tuple):
         return " + ".join(map(as_text, value)) or "none"
     return str(value)
-
-
-def grid(columns: dict, rows: list[str]):
-    import pandas
-
-    return pandas.DataFrame(columns, index=rows).fillna("")
 
 
 def number(value: float, form: str = ".1f") -> str:

@@ -59,7 +59,7 @@ def participation(results, rule: str | None = None) -> Table:
         wording.AVERAGE,
     )
     made = (UNSEEN_SITES, *wording.effect_lines(average), *wording.setting_lines(results))
-    return Table(numbers, caption, wording.grid(shown, list(pairs)), made, mark=marked)
+    return Table(numbers, caption, pandas.DataFrame(shown, list(pairs)).fillna(""), made, mark=marked)
 
 
 def _with_runs(pairs: dict[str, Pair]) -> list[Pair]:

@@ -3,10 +3,16 @@
 from statistics import mean
 
 import numpy
+import pandas
+import seaborn
+from matplotlib.lines import Line2D
 
 from fednb.datasets import office_caltech10
-from fednb.report import labels, plots
+from fednb.report import labels
+from fednb.report.plots._axes import decorate, new_figure
 from fednb.report.sentences import paired_difference
+from fednb.report.style import CLASSES
+from fednb.report.wording import STAND_IN
 
 
 def site_accuracy(features, sites) -> float:
@@ -81,14 +87,34 @@ def in_the_plane(results, seed: int, by_run: dict, title: str):
 
     found = {recipe.label: record for recipe, record in results.found.items() if record and recipe.seed == seed}
     kept = {run: record.artefact("features") for run, record in found.items()}
-    panels, beside = {}, {}
-    for run, each in kept.items():
-        own = each["features"].astype("float32")
-        panels[labels.short(run)] = TSNE(init="pca", perplexity=30, random_state=0).fit_transform(own)
-        beside[labels.short(run)] = f"site predicted in {by_run[run, seed]:.0f} %"
-    each, record = next(iter(kept.values())), next(iter(found.values()))
-    classes = None if results.stand_in else [name.replace("_", " ") for name in office_caltech10.CLASSES]
-    names = [*map(labels.site, record.clients)], classes
-    figure = plots.embedding(panels, each["labels"], each["sites"], *names, results.stand_in, beside)
+    every, record = next(iter(kept.values())), next(iter(found.values()))
+    classes = range(10) if results.stand_in else [name.replace("_", " ") for name in office_caltech10.CLASSES]
+    frame, looks = pandas.DataFrame(), {}
+    for what, numbers, names in (
+        ("site", every["sites"], [*map(labels.site, record.clients)]),
+        ("class", every["labels"], [*map(str, classes)]),
+    ):
+        frame[what], order = [names[number] for number in numbers], [names[number] for number in numpy.unique(numbers)]
+        colours = {"hue": what, "hue_order": order, "palette": seaborn.color_palette("colorblind", len(order))}
+        looks[what] = {"s": 18, "linewidth": 0, "snap": True, "legend": "full"} | colours  # whole pixels: small files
+    looks["class"] |= {"style": "class", "style_order": order, "markers": [*CLASSES[: len(order)]]}
+    figure, axes = new_figure(2 * len(kept), width=9.8, height=3.2 * len(kept) + 0.6, columns=2, common=False)
+    keys, left = {}, iter(axes)
+    for run, own in kept.items():
+        features = own["features"].astype("float32")
+        frame["x"], frame["y"] = TSNE(init="pca", perplexity=30, random_state=0).fit_transform(features).T
+        for what, look in looks.items():
+            place = next(left)
+            seaborn.scatterplot(frame, x="x", y="y", ax=place, **look)
+            keys[what] = place.get_legend_handles_labels()[0]
+            place.get_legend().remove()
+            told = f"\nsite predicted in {by_run[run, seed]:.0f} %" if what == "site" else ""
+            decorate(place, "", "", f"{labels.short(run)}, by {what}{told}", STAND_IN if results.stand_in else "")
+            place.set(xticks=[], yticks=[])
+            place.spines[["left", "bottom"]].set_color("0.8")
+    key = []
+    for what, own in keys.items():
+        key += [Line2D([], [], linestyle="none", label=what), *own]
+    figure.legend(handles=key, loc="outside right upper", frameon=False, fontsize=8)
     figure.suptitle(title, fontsize=11)
     return figure

@@ -4,7 +4,7 @@ import pandas
 
 from fednb.report import labels
 from fednb.report.plots._axes import as_written, decorate, new_figure
-from fednb.report.speed import memory, origin, recorded
+from fednb.report.speed import recorded
 from fednb.report.style import style
 
 FOUR = ("fedrdn", "fedfa", "fraug", "distrans")
@@ -45,6 +45,21 @@ def prices() -> list[str]:
         f"of the four papers' methods: {', '.join(said[name] for name in FOUR)}",
         memory(),
     ]
+
+
+def origin() -> str:
+    """On what it was measured, in a line."""
+    machine = recorded()["origin"]
+    return "Measured on {machine}, {threads} threads, {device}, torch {torch}, code {code}.".format(**machine)
+
+
+def memory() -> str:
+    """How much one process's peak memory grows from the fewest clients to the most, next to the images: a sentence."""
+    rows = recorded()["clients"]
+    first, *_, last = (row for row in rows if row["way"] == rows[0]["way"])
+    data, peak = (last[name] - first[name] for name in ("data", "memory"))
+    grown = f"the images grow by {data:.0f} MB, the peak memory of a process by {peak:.0f} MB"
+    return f"From {first['clients']} clients to {last['clients']} {grown}."
 
 
 def figure():

@@ -1,11 +1,14 @@
-"""Pictures of masks: which pixels a network finds."""
+"""Pictures of masks, which pixels a network finds; and a table of Dice in other readings."""
 
 import numpy
 
 from fednb.federation import IGNORED
+from fednb.report import readings
 from fednb.report.plots._axes import as_written
 from fednb.report.samples import rows
 from fednb.report.style import BLACK, BLUE, ORANGE
+
+READINGS = ["slice", "slice_with_background", "volume", "volume_with_background", "hd95"]
 
 
 def masks(images, targets, predictions, sites):
@@ -34,3 +37,9 @@ def masks(images, targets, predictions, sites):
     handles = [Patch(facecolor=colour, edgecolor="0.4", label=case) for case, colour in colours.items()]
     figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     return as_written(figure)
+
+
+def readings_table(results):
+    """``fednb.report.readings`` of each method: the mean over sites and seeds, to 0.1, and the sum of ``undefined``."""
+    rows = readings(results).groupby("run", sort=False)
+    return rows[READINGS].mean().round(1).assign(undefined=rows["undefined"].sum())

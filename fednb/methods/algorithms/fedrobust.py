@@ -52,15 +52,9 @@ class FedRobust(Method):
     offset_rate: float = option(0.1, at_least=0)
     offset_penalty: float = option(1.0, above=0)
 
-    @property
-    def _steps(self) -> dict[str, tuple[float, float]]:
-        """Rate and penalty of Lambda and of delta."""
-        matrix, offset = (self.matrix_rate, self.matrix_penalty), (self.offset_rate, self.offset_penalty)
-        return {"matrix": matrix, "offset": offset}
-
     def begin(self, client: Client) -> None:
         shift, shape = client.memory(self), client.site.train.images.shape[1:]
-        if any(rate for rate, _ in self._steps.values()) and not shift:
+        if (self.matrix_rate or self.offset_rate) and not shift:
             kind = {"dtype": DTYPES[client.recipe.precision], "device": client.device}
             shift.update(matrix=torch.eye(shape[0], **kind), offset=torch.zeros(shape, **kind))
 
@@ -89,5 +83,5 @@ class FedRobust(Method):
             kept = client.memory(self)
             for (name, value), gradient in zip(kept.items(), gradients, strict=True):
                 start = torch.eye(len(value), dtype=value.dtype, device=value.device) if name == "matrix" else 0
-                rate, penalty = self._steps[name]
+                rate, penalty = getattr(self, f"{name}_rate"), getattr(self, f"{name}_penalty")
                 kept[name] = value + rate * (gradient - 2 * penalty * (value - start))  # Eq. 2

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from fednb.methods import EVERY_TASK, Batch, Client, Method, frozen, option
 
@@ -41,7 +41,10 @@ class FedSAM(Method):
             loss = client.objective(batch)
         client.backward(loss, batch)
         start = [parameter.detach().clone() for parameter in parameters]
-        self._climb(parameters)
+        with torch.no_grad():
+            gradients = [parameter.grad for parameter in parameters]
+            norm = torch.stack(torch._foreach_norm(gradients)).norm()
+            torch._foreach_add_(parameters, torch._foreach_mul(gradients, self.rho / (norm + 1e-12)))  # Eq. 1
         with frozen(client.model):
             worst = client.objective(batch)
         client.backward(worst, batch)
@@ -49,9 +52,3 @@ class FedSAM(Method):
             torch._foreach_copy_(parameters, start)
         client.optimiser.step()  # Eq. 2
         return loss.detach()
-
-    @torch.no_grad()
-    def _climb(self, parameters: list[nn.Parameter]) -> None:
-        gradients = [parameter.grad for parameter in parameters]
-        norm = torch.stack(torch._foreach_norm(gradients)).norm()
-        torch._foreach_add_(parameters, torch._foreach_mul(gradients, self.rho / (norm + 1e-12)))  # Eq. 1

@@ -22,6 +22,7 @@ class Printed:
     noise = staticmethod(torch.randn)  # 1
     together = staticmethod(sum)  # the terms of Eq. 2 and 6
     rtnet_sees_labels = False  # 2
+    one_scale = True  # of Eq. 6, 3
 
     def __init__(self, method, client: Client):
         self.method, self.client = method, client
@@ -102,21 +103,19 @@ class Printed:
         distance = _distance(self.method.generator_distance, agnostic, goal, spread(agnostic, goal))
         return self._cross_entropy(agnostic, labels) - self.method.alpha * distance  # Eq. 5
 
-    def rtnet_loss(self, starts: list[tuple]) -> Tensor:
+    def rtnet_loss(self, starts: list[tuple], weight: float | None = None) -> Tensor:
         self.learners["rtnet"].network.train()
-        scale, terms = None, []
+        weight, scale, terms = self.lambda_syn if weight is None else weight, None, []
         for base, noise, labels, groups in starts:
-            made = self.synthetic(base, noise, labels, self.lambda_syn)
-            scale = spread(made, base) if scale is None else scale  # the batch's, as printed, 3
-            terms.append(self._rtnet_term(made, base, groups, scale))
+            made = self.synthetic(base, noise, labels, weight)
+            if scale is None or not self.one_scale:
+                scale = spread(made, base)
+            pair = made.unflatten(0, (groups, -1)), base.unflatten(0, (groups, -1))
+            distance = _distance(self.method.rtnet_distance, *pair, scale).sum()
+            logs = self._logits(made).log_softmax(1)
+            entropy = -(logs.exp() * logs).sum(1).mean()
+            terms.append(self.method.beta * distance - groups * entropy)
         return self.together(terms)  # Eq. 6
-
-    def _rtnet_term(self, made: Tensor, base: Tensor, groups: int, scale: Tensor) -> Tensor:
-        pair = made.unflatten(0, (groups, -1)), base.unflatten(0, (groups, -1))
-        distance = _distance(self.method.rtnet_distance, *pair, scale).sum()
-        logs = self._logits(made).log_softmax(1)
-        entropy = -(logs.exp() * logs).sum(1).mean()
-        return self.method.beta * distance - groups * entropy
 
     def _cross_entropy(self, features: Tensor, labels: Tensor) -> Tensor:
         return self.client.task.loss(self._logits(features), labels)
@@ -132,6 +131,7 @@ class Released(Printed):
 
     noise = staticmethod(torch.rand)  # 1
     rtnet_sees_labels = True  # 2
+    one_scale = False
     groups = 1
 
     @staticmethod
@@ -171,13 +171,8 @@ class Released(Printed):
         real = self.client.task.loss(self.client.logits(batch), batch.targets)
         return min(0.5, self.lambda_syn) * (super().head_loss(batch, starts) - real)  # 3
 
-    def rtnet_loss(self, starts: list[tuple]) -> Tensor:
-        self.learners["rtnet"].network.train()
-        terms = []
-        for base, noise, labels, groups in reversed(starts):  # 4
-            made = self.synthetic(base, noise, labels, 1.0)
-            terms.append(self._rtnet_term(made, base, groups, spread(made, base)))
-        return self.together(terms)
+    def rtnet_loss(self, starts: list[tuple], weight: float = 1.0) -> Tensor:
+        return super().rtnet_loss(starts[::-1], weight)  # 4
 
 
 READINGS = {"paper": Printed, "released": Released}  # by FRAug's option ``variant``

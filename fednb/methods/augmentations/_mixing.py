@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from fednb.methods import Batch, Client, Task
+from fednb.methods import Batch, Client
 
 
 @dataclass(frozen=True)
@@ -19,11 +19,6 @@ class Mixture:
     def of(self, values: Tensor) -> Tensor:
         """The mixtures of what belongs to the images: ``[n, ...]`` -> the same shape."""
         return self.share * values + (1 - self.share) * values[self.partner]
-
-    def loss(self, task: Task, logits: Tensor, targets: Tensor) -> Tensor:
-        """The task's loss for both targets of each mixture, in their shares."""
-        own, other = task.loss(logits, targets), task.loss(logits, targets[self.partner])
-        return self.share * own + (1 - self.share) * other
 
 
 class MixtureLayer(nn.Module):
@@ -47,10 +42,13 @@ def partners(client: Client, batch: Batch, purpose: str) -> Tensor:
 
 
 def loss(client: Client, batch: Batch, mixture: Mixture) -> Tensor:
-    """The loss of ``batch.logits``, which are of mixtures; tells other methods the shares of their labels."""
+    """The loss of ``batch.logits``, which are of mixtures, for both targets of each in their shares, which other
+    methods are told."""
     shares = client.task.shares(batch.targets, client.classes).to(batch.images.dtype)
     batch.label_shares = mixture.of(shares)
-    return mixture.loss(client.task, client.logits(batch), batch.targets)
+    logits, both = client.logits(batch), (batch.targets, batch.targets[mixture.partner])
+    own, other = (client.task.loss(logits, targets) for targets in both)
+    return mixture.share * own + (1 - mixture.share) * other
 
 
 def forward_mixed(client: Client, batch: Batch, mixture: Mixture) -> None:

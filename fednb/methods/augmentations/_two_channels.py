@@ -1,11 +1,9 @@
 """DisTrans' double-input-channel network around any backbone, and the two images that enter it."""
 
-from functools import cache
-
 import torch
 from torch import Tensor, nn
 
-from fednb.methods import batch_norms
+from fednb.methods import batch_norms, mixed_with
 
 
 def blend(images: Tensor | float, offset: Tensor | float, alpha: float, channels: int) -> Tensor:
@@ -72,16 +70,11 @@ class OwnStatistics:
             self._buffers.update(everyone)
 
 
-@cache
-def of_each_channel(kind: type[nn.Module]) -> type[nn.Module]:
-    return type(f"OwnStatistics{kind.__name__}", (OwnStatistics, kind), {})
-
-
 def split_statistics(model: nn.Module, channels: int) -> list[nn.Module]:
     """The layers of batch normalisation, which from now on keep running statistics ``[channels, n]``."""
     layers = [layer for layer in batch_norms(model).values() if layer.track_running_stats]
     for layer in layers:
-        layer.__class__ = of_each_channel(type(layer))
+        layer.__class__ = mixed_with(OwnStatistics, type(layer))
         for name, value in layer.named_buffers(recurse=False):
             setattr(layer, name, torch.stack([value] * channels))
     return layers

@@ -3,12 +3,11 @@
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import cache
 
 import torch
 from torch import Tensor, nn
 
-from fednb.methods import EVERY_TASK, Batch, Client, Method, batch_norms, frozen, option
+from fednb.methods import EVERY_TASK, Batch, Client, Method, batch_norms, frozen, mixed_with, option
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class AdvProp(Method):
         if self.steps > 0:
             for layer in batch_norms(model).values():
                 auxiliary = deepcopy(layer)
-                layer.__class__ = with_two(type(layer))  # the layer itself stays, and so do the names of its entries
+                layer.__class__ = mixed_with(TwoBatchNorms, type(layer))  # it stays, as the names of its entries do
                 layer.auxiliary = auxiliary
         return model
 
@@ -99,11 +98,6 @@ class TwoBatchNorms:
 
     def forward(self, features: Tensor) -> Tensor:
         return self.auxiliary(features) if self.use_auxiliary else super().forward(features)
-
-
-@cache
-def with_two(kind: type[nn.Module]) -> type[nn.Module]:
-    return type(f"TwoBatchNorms{kind.__name__}", (TwoBatchNorms, kind), {})
 
 
 @contextmanager

@@ -112,7 +112,11 @@ class DisTrans(Method):
         shape = alike(offers, "shape").tolist()
         offsets = torch.stack([first_offset(shape, each, self.variant) for each in draws]).to(counts)  # line 1
         if self._way(server) == "network":
-            offsets = self._start_network(server, clients, fractions, offsets)
+            network, seen = self._network(server, fractions.shape[1], offsets), _by_client("seen", clients, offsets)
+            if self.variant == "released":
+                with torch.no_grad():
+                    offsets = network(fractions, offsets)
+            memory.update(entries("network", network.state_dict()) | seen)
         memory.update(_by_client("offset", clients, offsets))
         return {}
 
@@ -191,13 +195,6 @@ class DisTrans(Method):
         kind = Aggregator if self.variant == "paper" else Hypernetwork
         with seeded(server.recipe.seed, self.name, "network"):
             return kind(classes, tuple(offsets.shape[1:])).to(offsets)
-
-    def _start_network(self, server: Server, clients: list[str], fractions: Tensor, offsets: Tensor) -> Tensor:
-        network = self._network(server, fractions.shape[1], offsets)
-        with torch.no_grad():
-            first = offsets if self.variant == "paper" else network(fractions, offsets)
-        server.memory(self).update(entries("network", network.state_dict()) | _by_client("seen", clients, offsets))
-        return first
 
     def _through_network(self, server: Server, clients: list[str], offsets: Tensor) -> Tensor:
         memory = server.memory(self)

@@ -5,5 +5,4 @@ shows it once, as the value of a cell.
 """
 
 from fednb.report.plots.curves import convergence, lines
-from fednb.report.plots.planes import embedding
 from fednb.report.plots.rows import claims, effects, scores
