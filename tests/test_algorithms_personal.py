@@ -2,19 +2,7 @@
 
 import pytest
 import torch
-from test_algorithms import (
-    CLOSE,
-    HEAD,
-    agree,
-    by_size,
-    cross_entropy,
-    gradient,
-    local,
-    mean,
-    plain,
-    right,
-    start,
-)
+from test_algorithms import CLOSE, HEAD, agree, by_size, cross_entropy, gradient, local, mean, plain, right, start
 
 from fednb.federation import Site, Split
 

@@ -2,13 +2,7 @@
 
 import pytest
 import torch
-from methods import (
-    SIZES,
-    TINY,
-    federation,
-    heard,
-    train,
-)
+from methods import SIZES, TINY, federation, heard, train
 
 from fednb import models
 from fednb.errors import DataError, RecipeError, RunError

@@ -185,12 +185,7 @@ def test_a_paper_has_any_free_name_and_its_method_is_of_either_room(place, monke
         ("notebooks/third_way/table1.ipynb", '"parameters"', '"other"', "no cell tagged parameters"),
         ("papers/third_way/third_way_table1.csv", "shifted_digits", "shifted_digit", 'did you mean "shifted_digits"?'),
         ("papers/third_way/claims.csv", "table1", "table7", 'third_way\'s table "table7" is not known'),
-        (
-            "papers/third_way/claims.csv",
-            "_digits,,",
-            "_digits,40 %,",
-            'table1: the setting "40 %" is not known',
-        ),
+        ("papers/third_way/claims.csv", "_digits,,", "_digits,40 %,", 'table1: the setting "40 %" is not known'),
         ("papers/third_way/claims.csv", "average,fedavg+", "average,moon+", "a claim is of moon+third_way above"),
         ("papers/third_way/third_way_table1.csv", "76.0", "70.0", "the difference that is printed is -2.50"),
         ("fednb.toml", "=", "is", "fednb.toml cannot be read"),

@@ -218,9 +218,7 @@ SPARE = SMALL.with_(rounds=12, evaluation=["spare"])
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [{"algorithm": "fedbn"}, {"unseen": ["tower"]}, {"algorithm": "pfedavg"}, {"algorithm": "all"}],
-    ids=str,
+    "settings", [{"algorithm": "fedbn"}, {"unseen": ["tower"]}, {"algorithm": "pfedavg"}, {"algorithm": "all"}], ids=str
 )
 def test_spare_images_are_scored_as_test_images_are_in_the_last_ten_rounds(toy, store, settings):
     """In the last round as by hand, from the run's own final weights and a network that is fed image by image."""

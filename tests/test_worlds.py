@@ -4,20 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from methods import (
-    CASES,
-    PIXELS,
-    ROWS,
-    SIZES,
-    TINY,
-    federation,
-    label,
-    pixel_federation,
-    row_of,
-    same,
-    train,
-    wired,
-)
+from methods import CASES, PIXELS, ROWS, SIZES, TINY, federation, label, pixel_federation, row_of, same, train, wired
 
 from fednb.errors import RecipeError
 from fednb.federation import Federation
