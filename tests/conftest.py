@@ -121,6 +121,22 @@ def tree(whole, tmp_path):
 
 
 @pytest.fixture
+def store(tmp_path):
+    """An empty store of runs."""
+    from fednb.records.store import Store
+
+    return Store(tmp_path / "runs")
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    """Every recipe gets the toy federation, whatever it names."""
+    from small_runs import use_toy
+
+    use_toy(monkeypatch)
+
+
+@pytest.fixture
 def made(tmp_path, monkeypatch):
     """A checkout of its own in a temporary folder, the current one; call it to write a notebook there.
 

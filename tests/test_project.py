@@ -188,6 +188,20 @@ def test_a_paper_has_any_free_name_and_its_method_is_of_either_room(place, monke
         ("papers/third_way/claims.csv", "_digits,,", "_digits,40 %,", 'table1: the setting "40 %" is not known'),
         ("papers/third_way/claims.csv", "average,fedavg+", "average,moon+", "a claim is of moon+third_way above"),
         ("papers/third_way/third_way_table1.csv", "76.0", "70.0", "the difference that is printed is -2.50"),
+        (
+            "papers/third_way/third_way_table1.csv",
+            "site,",
+            "client,",
+            "source, client, value; expected site, too",
+        ),
+        ("papers/third_way/third_way_table1.csv", "76.0", "76 %", "third_way_table1.csv has a row fedavg, third_way, "),
+        (
+            "papers/third_way/claims.csv",
+            "site,",
+            "client,",
+            "client, better, worse, place; expected site, too",
+        ),
+        ("papers/third_way.toml", "venue", "place", "third_way.toml has title, arxiv, place, "),
         ("fednb.toml", "=", "is", "fednb.toml cannot be read"),
     ],
 )

@@ -20,11 +20,6 @@ ARRAYS = {"features": {"features": np.arange(6, dtype=np.float16).reshape(2, 3),
 OTHER = SMALL.with_(seed=1)
 
 
-@pytest.fixture
-def store(tmp_path) -> Store:
-    return Store(tmp_path / "runs")
-
-
 def files(folder: Path) -> list[str]:
     """All files below, hidden ones too."""
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())

@@ -44,16 +44,6 @@ training.train_one(recipe, Store(sys.argv[1]), progress=tell)
 """
 
 
-@pytest.fixture
-def store(tmp_path) -> Store:
-    return Store(tmp_path / "runs")
-
-
-@pytest.fixture
-def toy(monkeypatch):
-    use_toy(monkeypatch)
-
-
 def start(store: Store, recipe: Recipe, stop: int) -> subprocess.Popen:
     arguments = [str(store.folder), str(stop), json.dumps(recipe.full)]
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
