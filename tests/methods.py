@@ -128,6 +128,22 @@ def train(settings: dict, data: Federation | None = None, rounds: int | None = N
     return Trained(run, [run.advance() for _ in range(recipe.rounds if rounds is None else rounds)])
 
 
+def prepared(augmentations, data: Federation | None = None, **settings) -> FederatedRun:
+    """A run after the exchange before round 1, in float64 and without the flow."""
+    recipe = Recipe(**TINY | {"augmentations": augmentations, "flow": (), "precision": "fp64"} | settings)
+    run = FederatedRun(recipe, data or federation())
+    run.prepare()
+    return run
+
+
+def ready(run: FederatedRun, name: str = "clinic", round: int = 1) -> Client:
+    """A client that has received what it trains from in a round."""
+    client = run.clients[name]
+    client.receive(run.server.send(name), round)
+    client.model.train()
+    return client
+
+
 def heard(run: FederatedRun, name: str = "model") -> dict[str, dict]:
     """Trains one more round; copies of what each client sent under this name."""
     sent, receive = {}, Server.receive

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from methods import HELD_OUT, SIZES, TINY, federation, same
+from methods import HELD_OUT, SIZES, TINY, prepared, same
 from torch import nn
 
 from fednb import models
@@ -16,20 +16,11 @@ from fednb.methods.augmentations._offset_network import Aggregator, Hypernetwork
 from fednb.methods.augmentations._two_channels import InputChannels
 from fednb.methods.augmentations.distrans import distributional_heterogeneity
 from fednb.randomness import generator, seeded
-from fednb.recipe import Recipe
-
-PLAIN = {"flow": (), "momentum": 0.0, "weight_decay": 0.0, "precision": "fp64"}
 
 
-def with_options(**options) -> dict:
-    return {"augmentations": ({"name": "distrans", **options},)}
-
-
-def made(settings: dict | None = None, data: Federation | None = None, **options) -> FederatedRun:
-    """A prepared run."""
-    run = FederatedRun(Recipe(**TINY | PLAIN | (settings or {}) | with_options(**options)), data or federation())
-    run.prepare()
-    return run
+def made(data: Federation | None = None, **options) -> FederatedRun:
+    """A prepared run, with plain descent."""
+    return prepared([{"name": "distrans", **options}], data, momentum=0.0, weight_decay=0.0)
 
 
 def at_server(run: FederatedRun, kind: str = "offset") -> dict[str, torch.Tensor]:

@@ -2,29 +2,11 @@
 
 import numpy as np
 import torch
-from methods import TINY, federation
+from methods import federation, prepared, ready
 
-from fednb.loop.loop import FederatedRun
 from fednb.methods.augmentations.faug import Discriminator, Generator
-from fednb.recipe import Recipe
 
 LACKING = (("clinic", 12), ("harbour", 7), ("tower", 5))  # classes: 4, 4, 4; 3, 2, 2; 2, 2, 1
-
-
-def prepared(data=None, augmentations=(), **options) -> FederatedRun:
-    chosen = [{"name": "faug", "steps": 2, **options}, *augmentations]
-    run = FederatedRun(Recipe(**TINY | {"augmentations": chosen, "flow": ()}), data or federation(LACKING))
-    run.prepare()
-    return run
-
-
-def ready(run: FederatedRun, name: str):
-    """A client that stands before its first batch."""
-    client = run.clients[name]
-    client.receive(run.server.send(name), 1)
-    for method in client.methods:
-        method.begin(client)
-    return client
 
 
 def test_the_generator_has_the_size_that_the_paper_prints():
@@ -38,7 +20,7 @@ def test_the_generator_has_the_size_that_the_paper_prints():
 
 def test_up_to_so_many_images_of_each_class_are_sent_as_they_are():
     data = federation(LACKING)
-    client = prepared(data, seeds=2).clients["tower"]
+    client = prepared([{"name": "faug", "steps": 2, "seeds": 2}], data).clients["tower"]
     client._generators.clear()
     offer = client.methods[-1].prepare_offer(client)
     assert offer["images"].dtype == offer["labels"].dtype == torch.uint8
@@ -63,6 +45,8 @@ def drawn(client, batches: int) -> np.ndarray:
 
 def test_a_client_fills_up_what_it_lacks():
     """harbour has 3, 2, 2 images: two are generated for each pass over them, one of each lacking class on average."""
-    found = drawn(ready(prepared(), "harbour"), 400)
+    client = ready(prepared([{"name": "faug", "steps": 2}], federation(LACKING), precision="fp32"), "harbour")
+    client.methods[-1].begin(client)
+    found = drawn(client, 400)
     assert (found.sum(1) == 2).all() and not found[:, 0].any()
     assert abs(found[:, 1].sum() - 400) < 57  # binomial(800, 1/2): 4 standard deviations

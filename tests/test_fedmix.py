@@ -5,22 +5,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from methods import TINY, federation
+from methods import federation, prepared
 from torch import nn
 
 from fednb.errors import DataError
-from fednb.loop.loop import FederatedRun
 from fednb.methods import TASKS
 from fednb.methods.augmentations.fedmix import FedMix
 from fednb.randomness import generator
-from fednb.recipe import Recipe
-
-
-def prepared(**options) -> FederatedRun:
-    recipe = Recipe(**TINY | {"augmentations": [{"name": "fedmix", **options}], "flow": (), "precision": "fp64"})
-    run = FederatedRun(recipe, federation())
-    run.prepare()
-    return run
 
 
 class Smooth(nn.Module):
@@ -44,8 +35,7 @@ class Smooth(nn.Module):
 
 def fedmix_client(ratio: float):
     """A client with a smooth network, and one batch with its drawn average."""
-    run = prepared(ratio=ratio)
-    client = run.clients["clinic"]
+    client = prepared([{"name": "fedmix", "ratio": ratio}]).clients["clinic"]
     client.model = Smooth()
     batch = client.batch(client.site.train, torch.arange(5), training=True)
     method = client.methods[-1]
@@ -98,7 +88,7 @@ def offer(client, method) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_averages_are_of_five_images_each_used_once():
-    client = prepared().clients["clinic"]  # 12 images: 5, 5 and 2
+    client = prepared(["fedmix"]).clients["clinic"]  # 12 images: 5, 5 and 2
     images, labels = offer(client, FedMix(mean_batch=5))
     pixels = client.site.train.images.numpy() / 255
     order = torch.randperm(12, generator=generator(0, 0, "clinic", "fedmix averages")).numpy()

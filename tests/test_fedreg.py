@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from methods import TINY, federation
+from methods import prepared, ready
 from torch import nn
 
-from fednb.loop.loop import FederatedRun
 from fednb.randomness import generator
-from fednb.recipe import Recipe
 
 RATE = 0.05
 
@@ -27,20 +25,10 @@ class Linear(nn.Module):
         return features @ self.weights
 
 
-def prepared(**options):
-    """A client that stands before the first batch of round 1, and its method; images in float64."""
-    recipe = Recipe(**TINY | {"augmentations": [{"name": "fedreg", **options}], "flow": (), "precision": "fp64"})
-    run = FederatedRun(recipe, federation())
-    run.prepare()
-    client = run.clients["clinic"]
-    client.receive(run.server.send("clinic"), 1)
-    client.model.train()
-    return client, client.methods[-1]
-
-
 def begun(**options):
-    client, method = prepared(**options)
-    client.model = Linear()
+    """A client that stands before the first batch of round 1, and its method; images in float64."""
+    client = ready(prepared([{"name": "fedreg", **options}]))
+    client.model, method = Linear(), client.methods[-1]
     method.begin(client)
     return client, method
 
