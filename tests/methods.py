@@ -19,7 +19,7 @@ from fednb.federation import IGNORED, Federation, Site, Split
 from fednb.loop.client import Client
 from fednb.loop.loop import FederatedRun
 from fednb.loop.server import Server
-from fednb.methods import Method, part
+from fednb.methods import Method
 from fednb.methods.augmentations.fedrdn import channel_statistics
 from fednb.recipe import Recipe
 
@@ -142,20 +142,6 @@ def ready(run: FederatedRun, name: str = "clinic", round: int = 1) -> Client:
     client.receive(run.server.send(name), round)
     client.model.train()
     return client
-
-
-def heard(run: FederatedRun, name: str = "model") -> dict[str, dict]:
-    """Trains one more round; copies of what each client sent under this name."""
-    sent, receive = {}, Server.receive
-
-    def keep(server, client, reply):
-        sent[client] = {entry: value.clone() for entry, value in part(reply, name).items()}
-        receive(server, client, reply)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Server, "receive", keep)
-        run.train_round()
-    return sent
 
 
 def messages(settings: dict, rounds: int | None = None) -> tuple[Trained, dict[str, list[dict]]]:
