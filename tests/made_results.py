@@ -88,6 +88,7 @@ def results(*frames, scores=of_images, **extra_round):
             origin=origin,
             key=key,
             clients=list(dict.fromkeys(rows["client"])),
+            images={"test": rows[rows["split"] == "test"].groupby("client", sort=False)["images"].first().tolist()},
             rounds=[extra_round],
             fingerprint="0" * 16,
             notes=[],
