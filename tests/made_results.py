@@ -64,15 +64,11 @@ def mean_accuracy(right):
     return sum(100 * k / n for k, n in zip(right, IMAGES.values(), strict=True)) / 4
 
 
-def in_order(rights, counts):
-    """A score for each image of each client: so many are right, the first ones."""
-    return [numpy.arange(count) < right for right, count in zip(rights, counts, strict=True)]
-
-
 def of_images(rows):
-    """By round the scores of a run's test images, as a record gives them."""
+    """By round the scores of a run's test images, as a record gives them: of each client the first ones are right."""
     tested = rows[rows["split"] == "test"].groupby("round")
-    return {number: [1.0 * own for own in in_order(part["correct"], part["images"])] for number, part in tested}
+    counts = {number: zip(part["correct"], part["images"], strict=True) for number, part in tested}
+    return {number: [1.0 * (numpy.arange(n) < right) for right, n in own] for number, own in counts.items()}
 
 
 def results(*frames, scores=of_images, **extra_round):

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import recording
 import small_runs
+from loaders import picture
 from test_provenance import commit, git
 
 from fednb import cli
@@ -181,7 +182,7 @@ federation = fednb.load("folders", root=folder, size=8)
 print(*[site.name for site in federation.sites])"""
 
 
-def test_images_of_ones_own_reach_the_notebook_that_is_chosen_alone(checkout, made, picture):
+def test_images_of_ones_own_reach_the_notebook_that_is_chosen_alone(checkout, made):
     made("together/own", [OWN], SETTINGS.replace("None", '""'), about={"data": "folders"})
     for number in range(16):
         site, label = ("north", "south")[number % 2], ("cat", "dog")[number // 2 % 2]
@@ -223,7 +224,18 @@ def committed(checkout):
     return checkout
 
 
-def test_record_writes_results_outputs_and_figures_and_a_second_one_changes_nothing(committed, saved_in_jupyterlab):
+def saved_in_jupyterlab(path: Path) -> None:
+    """The notebook as it is after a run of its cells there."""
+    content = json.loads(path.read_text())
+    content["metadata"]["kernelspec"] = {"display_name": "Python (my kernel)", "language": "python", "name": "mine"}
+    content["metadata"]["language_info"] = {"name": "python", "file_extension": ".py", "version": "3.13.1"}
+    for number, cell in enumerate(content["cells"], 17):
+        cell["metadata"] |= {"editable": True, "jupyter": {"source_hidden": False}, "slideshow": {"slide_type": ""}}
+        cell["execution_count"] = number
+    path.write_text(json.dumps(content))
+
+
+def test_record_writes_results_outputs_and_figures_and_a_second_one_changes_nothing(committed):
     assert cli.main(["run", "--record", "--jobs", "2"]) == 0
     assert len(list((committed / "results").rglob("*.json"))) == 1
     assert (committed / "figures/together/figure.png").exists() and not (committed / "report/runs").exists()

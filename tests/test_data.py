@@ -75,10 +75,10 @@ class TestNames:
 
     @pytest.mark.filterwarnings("error")
     @pytest.mark.parametrize("folder", ["**", "n" * 200])
-    def test_any_that_is_utf8_is_kept_from_the_folder_to_the_table(self, tmp_path, picture, folder):
+    def test_any_that_is_utf8_is_kept_from_the_folder_to_the_table(self, tmp_path, folder):
         for number, (site, label) in enumerate(2 * list(zip(loaders.NAMES, loaders.NAMES[::-1], strict=True))):
             for image in range(2):
-                picture(tmp_path / folder / site / label / f"{number}_{image}.png", 2 * number + image)
+                loaders.picture(tmp_path / folder / site / label / f"{number}_{image}.png", 2 * number + image)
         federation = fednb.datasets.load("folders", tmp_path, folder=folder, size=8)
         assert [site.name for site in federation.sites] == sorted(loaders.NAMES) == list(federation.classes)
         cached = {file.name: file.stat().st_mtime_ns for file in (tmp_path / ".fednb_cache").iterdir()}
@@ -179,9 +179,10 @@ class TestCache:
             self.fetch(tmp_path)
         assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
 
-    def test_changed_content_is_another_entry(self, tmp_path, picture):
+    def test_changed_content_is_another_entry(self, tmp_path):
         path = tmp_path / "own" / "a" / "cat" / "0.png"
-        prints = [fednb.load("folders", tmp_path, folder="own", size=8).fingerprint for n in (1, 2) if picture(path, n)]
+        images = (loaders.picture(path, number) for number in (1, 2))
+        prints = [fednb.load("folders", tmp_path, folder="own", size=8).fingerprint for _ in images]
         assert prints[0] != prints[1]
 
 

@@ -111,11 +111,11 @@ class TestFaces:
             own.append(sorted(tests))
         assert own[0] == own[1] and len(own[0]) == 7
 
-    def test_what_is_refused(self, root, name, picture):
+    def test_what_is_refused(self, root, name):
         for clients in (1, 6):
             with pytest.raises((RecipeError, DataError), match=f"clients is {clients}; .* 2 or more, .* at most 5"):
                 load(name, root, clients=clients)
-        picture(root / name / FACES[name].folder / "000003.png", 1, size=FACES[name].crop - 1)
+        loaders.picture(root / name / FACES[name].folder / "000003.png", 1, size=FACES[name].crop - 1)
         with pytest.raises(DataError, match=rf"000003\.png has \d+ x \d+ .*; expected {FACES[name].crop} or more"):
             load(name, root)
 

@@ -70,13 +70,9 @@ def first_activations(state: dict, images: torch.Tensor) -> torch.Tensor:
     return torch.stack([found.movedim(1, 3).flatten(0, 2) for found in convolved])
 
 
-def two_channels(own_statistics: bool = True) -> InputChannels:
-    with seeded("two channels"):
-        return InputChannels(backbone(), 2, 0, own_statistics).double()
-
-
 def test_running_statistics_are_those_of_each_channels_own_activations():
-    network = two_channels()
+    with seeded("two channels"):
+        network = InputChannels(backbone(), 2, 0, own_statistics=True).double()
     mean, variance = torch.zeros(2, 2).double(), torch.ones(2, 2).double()
     for step in range(3):
         images = torch.rand(4, 6, 8, 8, generator=generator(step), dtype=torch.float64)

@@ -83,15 +83,11 @@ def test_a_run_killed_in_the_middle_ends_as_an_undisturbed_one_and_is_trained_on
     assert not list(store.checkpoints.glob("*.pt")) and not list(store.checkpoints.glob(".*"))
 
 
-def damage_checkpoint(store: Store, recipe: Recipe) -> None:
-    store.checkpoints.mkdir(parents=True, exist_ok=True)
-    (store.checkpoints / f"{recipe.key}.pt").write_bytes(b"half of a checkp")
-
-
 def test_side_by_side_gives_the_same_numbers_and_a_process_that_dies_is_reported(store, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 2)  # one thread for each of two
     one, two = FULL.with_(rounds=2), FULL.with_(rounds=500)
-    damage_checkpoint(store, one)
+    store.checkpoints.mkdir(parents=True)
+    (store.checkpoints / f"{one.key}.pt").write_bytes(b"half of a checkp")
     told = []
 
     def kill_the_second(recipe, rounds):
