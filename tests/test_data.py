@@ -21,8 +21,6 @@ from fednb.recipe import Recipe
 from fednb.records.record import read
 from fednb.records.store import Store
 
-NEEDING = [name for name in registry.names("datasets") if registry.file("datasets", name).NEEDS]
-
 
 class TestByName:
     def test_unknown_name_and_option_say_the_nearest(self):
@@ -38,14 +36,6 @@ class TestByName:
         assert fednb.datasets.data_root() == tmp_path / "named"
         monkeypatch.delenv("FEDNB_DATA")
         assert str(fednb.datasets.data_root()) == "data"
-
-    @pytest.mark.parametrize("name", NEEDING)
-    def test_a_missing_folder_says_where_it_looked_and_what_it_needs(self, name, tmp_path):
-        root = tmp_path / "nowhere"
-        assert str(root) in fednb.datasets.available(name, root)
-        with pytest.raises(DataError) as caught:
-            fednb.datasets.load(name, root)
-        assert str(root) in str(caught.value) and str(registry.file("datasets", name).NEEDS) in str(caught.value)
 
 
 class TestShiftedDigits:
