@@ -71,6 +71,19 @@ def of_images(rows):
     return {number: [1.0 * (numpy.arange(n) < right) for right, n in own] for number, own in counts.items()}
 
 
+def claims(verdicts, **columns):
+    """Judged claims with these verdicts."""
+    ran = [word not in ("not run", "other sites") for word in verdicts]
+    frame = pandas.DataFrame({"verdict": verdicts, "low": numpy.where(ran, 1.0, numpy.nan)})
+    numbers = {"ours": 2, "high": 3, "together_low": -1, "together_high": 5, "smallest": 4}
+    frame = frame.assign(**{name: times * frame["low"] for name, times in numbers.items()})
+    about = {"of": "fedrdn", "effect": "A - B", "table": "table1", "claim": "A is above B."}
+    about |= {"federation": "office_caltech10", "paper": 2.5, "setting": numpy.where(ran, "small", "")}
+    about |= {"p": 0.01, "seeds": 3, "other_rules": "", "why": "", "deviations": ""}
+    about |= {"marks": "", "activity": numpy.nan}
+    return frame.assign(**about).assign(**columns)
+
+
 def results(*frames, scores=of_images, **extra_round):
     """What a study returns, as far as reports read it; ``extra_round`` is added to every last round.
 

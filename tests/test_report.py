@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy
 import pandas
 import pytest
+from made_results import claims as judged_claims
 from made_results import mean_accuracy, results, run, seeds_of
 from scipy.stats import t
 
@@ -25,6 +26,7 @@ from fednb.report.intervals import Measured, Spread, spreads_of, wilson
 from fednb.report.selection import selected
 from fednb.report.sentences import paired_difference
 from fednb.report.tables import Table
+from fednb.report.verdicts import TESTED
 
 FEDAVG = (101, 101, 21, 51)  # 52.60, 44.89, 65.62, 86.44 per cent: FedAvg's row of Table 1, but for one image of Amazon
 FEDRDN = (117, 103, 27, 52)
@@ -119,7 +121,11 @@ def shown() -> str:
         "differences": differences,
     }
     texts = {name: "\n".join((each.text(), *each.setting)) for name, each in tables.items()}
+    every = judged_claims([*TESTED, "no effect as printed", "not testable", "not run", "other sites", "not run"])
+    every.loc[[0, len(TESTED)], "together_low"] = 0.5
+    every.loc[[0, len(TESTED) + 1], ["other_rules", "why"]] = [["last: above", ""], ["", "A is not level"]]
     texts |= {"sentences on claims": sentences(board), "sentences on differences": sentences(differences)}
+    texts |= {"sentences on every verdict": sentences(report.board(every))}
     return "\n\n".join(f"## {name}\n\n{text}" for name, text in texts.items()) + "\n"
 
 
@@ -284,6 +290,7 @@ def test_one_seed_has_a_number_and_no_verdict():
     assert other["ours"] == ALMOST(paired["ours"]) and other["high"] - other["low"] > paired["high"] - paired["low"]
     for own, word in ((made, "(images only)"), (counts, "(counts only)")):
         assert effects(own, "fedavg").cells["95 %"].iloc[0].endswith(word)
+    assert sentences(effects(made, [("fedbn", "fedavg")])) == "No pair was run."
 
 
 def test_seeds_count_in_which_both_saw_the_same_images():

@@ -6,7 +6,7 @@ import numpy
 import pandas
 import pytest
 import readme
-from made_results import results, run
+from made_results import claims
 from pandas.testing import assert_frame_equal
 
 import fednb
@@ -14,21 +14,6 @@ from fednb import papers, report
 from fednb.records.store import Store
 from fednb.report import judging
 from fednb.report.sentences import claimed, effect
-from fednb.report.verdicts import TESTED, VERDICTS
-
-RIGHT = {"fedavg": (100, 110, 16, 30), "fedavg+fedrdn": (150, 160, 24, 45)}
-
-
-def claims(verdicts, **columns):
-    ran = [word not in ("not run", "other sites") for word in verdicts]
-    frame = pandas.DataFrame({"verdict": verdicts, "low": numpy.where(ran, 1.0, numpy.nan)})
-    numbers = {"ours": 2, "high": 3, "together_low": -1, "together_high": 5, "smallest": 4}
-    frame = frame.assign(**{name: times * frame["low"] for name, times in numbers.items()})
-    about = {"of": "fedrdn", "effect": "A - B", "table": "table1", "claim": "A is above B."}
-    about |= {"federation": "office_caltech10", "paper": 2.5, "setting": numpy.where(ran, "small", "")}
-    about |= {"p": 0.01, "seeds": 3, "other_rules": "", "why": "", "deviations": ""}
-    about |= {"marks": "", "activity": numpy.nan}
-    return frame.assign(**about).assign(**columns)
 
 
 def test_the_committed_boards_are_what_the_committed_records_say(tmp_path):
@@ -87,11 +72,6 @@ def test_sentences_of_a_summary_add_up():
     ]
 
 
-def test_no_effect_as_printed_says_where_its_interval_leaves_zero_out():
-    said = report.sentences(report.board(claims(["no effect as printed"] * 2, together_low=[0.5, -1.0], low=0.5)))
-    assert "simultaneous +0.5 to +5.0), though above zero\n" in said and said.count("though") == 1
-
-
 def test_counts_by_paper_are_of_claims_and_have_a_row_of_all():
     named = ["A is above.", "A is above.", "B is above.", "C is above."]
     verdicts, of = ["reproduced", "above", "not run", "one seed"], ["fedfa", "fedfa", "fedrdn", "fedrdn"]
@@ -100,33 +80,6 @@ def test_counts_by_paper_are_of_claims_and_have_a_row_of_all():
     fedfa = counts.loc["FedFA"]  # one claim, on both boards
     assert (fedfa["claims"], fedfa["reproduced"], fedfa["above"], fedfa["not tested"]) == (1, 1, 1, 0)
     assert list(counts.index) == ["FedFA", "FedRDN", "all"]
-
-
-def test_a_sentence_says_what_the_verdict_says():
-    verdicts = ["below", "inconclusive", "not testable", "not run", "other sites", "not run"]
-    rules = ["best test: inconclusive", *[""] * 5]
-    frame = claims(verdicts, why=["", "", "A is not level", "", "", ""], other_rules=rules)
-    frame.loc[0, ["together_low", "together_high"]] = [1.0, 5.0]
-    below, not_told, shut, not_run, others = report.sentences(report.board(frame)).split("\n\n")
-    points = "- A is above B; here +2.0 points (+1.0 to +3.0, simultaneous"
-    rule = "; by the paper's rule, best test: inconclusive"
-    assert below == f"▽ Below, at another setting (1 of 6 claims)\n{points} +1.0 to +5.0){rule}"
-    assert not_told == f"? Inconclusive (1 of 6 claims)\n{points} -1.0 to +5.0; detectable: 4.0)"
-    assert shut.startswith("⊘ Not testable here (1 of 6 claims)\n- A is") and shut.endswith("; A is not level")
-    assert (not_run, others) == ("– Not run: 2 claims", "≠ Run over other sites than the paper's: 1 claims")
-
-
-@pytest.mark.parametrize("word", TESTED)
-def test_every_verdict_has_an_outcome(word):
-    heading, line = report.sentences(report.board(claims([word]))).splitlines()
-    assert heading.startswith(VERDICTS[word].sign) and line.startswith("- A is above B; here +2.0 points")
-
-
-def test_sentences_of_effects_take_no_side_without_a_verdict():
-    for seeds, said in (((0,), "against FedAvg, one seed and no verdict: +2"), ((0, 1), "is above FedAvg: +2")):
-        made = results(*(run(label, [right], seed=seed) for label, right in RIGHT.items() for seed in seeds))
-        assert report.sentences(report.effects(made, "fedavg")).startswith(f"FedAvg + FedRDN {said}")
-    assert report.sentences(report.effects(made, [("fedbn", "fedavg")])) == "No pair was run."
 
 
 @pytest.mark.parametrize(
