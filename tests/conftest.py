@@ -81,12 +81,6 @@ def real_data() -> Path:
 
 
 @pytest.fixture(scope="session")
-def picture():
-    """``picture(path, number, mode="RGB", size=8)`` writes an image of noise, a different one per number."""
-    return loaders.picture
-
-
-@pytest.fixture(scope="session")
 def files_of(tmp_path_factory):
     """``files_of("pacs")``: a data folder with the files of that row of ``loaders.ROWS``, not to be changed."""
     roots = {}
@@ -118,6 +112,22 @@ def real(request, real_data) -> Path:
 def tree(whole, tmp_path):
     """A copy of ``whole``, of a module's own where it has one, for a test to change."""
     return loaders.copied(whole, tmp_path / "data")
+
+
+@pytest.fixture
+def store(tmp_path):
+    """An empty store of runs."""
+    from fednb.records.store import Store
+
+    return Store(tmp_path / "runs")
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    """Every recipe gets the toy federation, whatever it names."""
+    from small_runs import use_toy
+
+    use_toy(monkeypatch)
 
 
 @pytest.fixture
@@ -172,24 +182,3 @@ def fresh():
     yield
     for each in remembered:
         each.cache_clear()
-
-
-@pytest.fixture
-def saved_in_jupyterlab():
-    """Call it with a notebook's file, which is then as JupyterLab leaves it after a run of its cells."""
-    import nbformat
-
-    def save(path: Path) -> None:
-        content = nbformat.read(path, as_version=4)
-        content.metadata.kernelspec = {"display_name": "Python (my kernel)", "language": "python", "name": "mine"}
-        mode = {"name": "ipython", "version": 3}
-        lexers = {"pygments_lexer": "ipython3", "nbconvert_exporter": "python", "codemirror_mode": mode}
-        file = {"name": "python", "file_extension": ".py", "mimetype": "text/x-python", "version": "3.13.1"}
-        content.metadata.language_info = file | lexers
-        for number, cell in enumerate(content.cells, 17):
-            cell.metadata |= {"editable": True, "jupyter": {"source_hidden": False}, "slideshow": {"slide_type": ""}}
-            if cell.cell_type == "code":
-                cell.execution_count = number
-        nbformat.write(content, path)
-
-    return save

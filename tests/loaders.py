@@ -326,12 +326,7 @@ ROWS = [
         image="DomainNet/real/bird/0000.png",
         file="splits/domainnet_real_test.csv",
     ),
-    Row(
-        "emnist",
-        writers,
-        ({"clients": 3}, {"clients": 2, "size": 32, "seed": 1}),
-        file="emnist/all_data_1.json",
-    ),
+    Row("emnist", writers, ({"clients": 3}, {"clients": 2, "size": 32, "seed": 1}), file="emnist/all_data_1.json"),
     Row(
         "digits",
         digits,

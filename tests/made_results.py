@@ -67,15 +67,24 @@ def mean_accuracy(right):
     return sum(100 * k / n for k, n in zip(right, IMAGES.values(), strict=True)) / 4
 
 
-def in_order(rights, counts):
-    """A score for each image of each client: so many are right, the first ones."""
-    return [numpy.arange(count) < right for right, count in zip(rights, counts, strict=True)]
-
-
 def of_images(rows):
-    """By round the scores of a run's test images, as a record gives them."""
+    """By round the scores of a run's test images, as a record gives them: of each client the first ones are right."""
     tested = rows[rows["split"] == "test"].groupby("round")
-    return {number: [1.0 * own for own in in_order(part["correct"], part["images"])] for number, part in tested}
+    counts = {number: zip(part["correct"], part["images"], strict=True) for number, part in tested}
+    return {number: [1.0 * (numpy.arange(n) < right) for right, n in own] for number, own in counts.items()}
+
+
+def claims(verdicts, **columns):
+    """Judged claims with these verdicts."""
+    ran = [word not in ("not run", "other sites") for word in verdicts]
+    frame = pandas.DataFrame({"verdict": verdicts, "low": numpy.where(ran, 1.0, numpy.nan)})
+    numbers = {"ours": 2, "high": 3, "together_low": -1, "together_high": 5, "smallest": 4}
+    frame = frame.assign(**{name: times * frame["low"] for name, times in numbers.items()})
+    about = {"of": "fedrdn", "effect": "A - B", "table": "table1", "claim": "A is above B."}
+    about |= {"federation": "office_caltech10", "paper": 2.5, "setting": numpy.where(ran, "small", "")}
+    about |= {"p": 0.01, "seeds": 3, "other_rules": "", "why": "", "deviations": ""}
+    about |= {"marks": "", "activity": numpy.nan}
+    return frame.assign(**about).assign(**columns)
 
 
 def results(*frames, scores=of_images, **extra_round):
@@ -91,6 +100,7 @@ def results(*frames, scores=of_images, **extra_round):
             origin=origin,
             key=key,
             clients=list(dict.fromkeys(rows["client"])),
+            images={"test": rows[rows["split"] == "test"].groupby("client", sort=False)["images"].first().tolist()},
             rounds=[extra_round],
             fingerprint="0" * 16,
             notes=[],

@@ -19,7 +19,7 @@ from fednb.federation import IGNORED, Federation, Site, Split
 from fednb.loop.client import Client
 from fednb.loop.loop import FederatedRun
 from fednb.loop.server import Server
-from fednb.methods import Method, part
+from fednb.methods import Method
 from fednb.methods.augmentations.fedrdn import channel_statistics
 from fednb.recipe import Recipe
 
@@ -128,18 +128,20 @@ def train(settings: dict, data: Federation | None = None, rounds: int | None = N
     return Trained(run, [run.advance() for _ in range(recipe.rounds if rounds is None else rounds)])
 
 
-def heard(run: FederatedRun, name: str = "model") -> dict[str, dict]:
-    """Trains one more round; copies of what each client sent under this name."""
-    sent, receive = {}, Server.receive
+def prepared(augmentations, data: Federation | None = None, **settings) -> FederatedRun:
+    """A run after the exchange before round 1, in float64 and without the flow."""
+    recipe = Recipe(**TINY | {"augmentations": augmentations, "flow": (), "precision": "fp64"} | settings)
+    run = FederatedRun(recipe, data or federation())
+    run.prepare()
+    return run
 
-    def keep(server, client, reply):
-        sent[client] = {entry: value.clone() for entry, value in part(reply, name).items()}
-        receive(server, client, reply)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Server, "receive", keep)
-        run.train_round()
-    return sent
+def ready(run: FederatedRun, name: str = "clinic", round: int = 1) -> Client:
+    """A client that has received what it trains from in a round."""
+    client = run.clients[name]
+    client.receive(run.server.send(name), round)
+    client.model.train()
+    return client
 
 
 def messages(settings: dict, rounds: int | None = None) -> tuple[Trained, dict[str, list[dict]]]:

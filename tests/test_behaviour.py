@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_runs import SMALL, entries_of, record, use_toy
+from small_runs import SMALL, entries_of, record
 
 from fednb.errors import StoreError
 from fednb.recipe import Recipe
@@ -64,64 +64,59 @@ def test_every_committed_record_is_whole_and_none_is_stale():
 
 class TestStore:
     @pytest.fixture
-    def one(self, tmp_path) -> Store:
-        return Store(tmp_path / "runs")
-
-    @pytest.fixture
-    def old(self, one, now):
+    def old(self, store, now):
         """A stale record with an artefact, in the store."""
-        path = one.write(MIXED, kept(MIXED), {"features": {"labels": np.arange(3)}})
+        path = store.write(MIXED, kept(MIXED), {"features": {"labels": np.arange(3)}})
         now["augmentations/fedrdn"] = ["another"]
         return path
 
-    def test_a_stale_record_is_found_unless_it_is_to_be_renewed(self, one, old):
-        assert changed(one.find(MIXED)) == ["augmentations/fedrdn"]
-        one.write(MIXED, kept(MIXED, notes=["later"]))
-        assert one.find(MIXED).notes == []  # the first writer wins
-        one.renew = True
-        assert one.find(MIXED) is None and old.exists()
-        one.write(MIXED, kept(MIXED, notes=["again"]), {"features": {"labels": np.arange(5)}})
-        one.write(MIXED, kept(MIXED, notes=["later"]))  # nothing to renew any more
-        assert one.find(MIXED).notes == ["again"] and len(one.find(MIXED).artefact("features")["labels"]) == 5
+    def test_a_stale_record_is_found_unless_it_is_to_be_renewed(self, store, old):
+        assert changed(store.find(MIXED)) == ["augmentations/fedrdn"]
+        store.write(MIXED, kept(MIXED, notes=["later"]))
+        assert store.find(MIXED).notes == []  # the first writer wins
+        store.renew = True
+        assert store.find(MIXED) is None and old.exists()
+        store.write(MIXED, kept(MIXED, notes=["again"]), {"features": {"labels": np.arange(5)}})
+        store.write(MIXED, kept(MIXED, notes=["later"]))  # nothing to renew any more
+        assert store.find(MIXED).notes == ["again"] and len(store.find(MIXED).artefact("features")["labels"]) == 5
 
-    def test_of_two_folders_the_record_of_todays_code_is_taken(self, one, old, tmp_path):
-        both = Store(tmp_path / "more", also=(one.folder,))
+    def test_of_two_folders_the_record_of_todays_code_is_taken(self, store, old, tmp_path):
+        both = Store(tmp_path / "more", also=(store.folder,))
         assert both.find(MIXED).path == old
         Store(tmp_path / "more").write(MIXED, kept(MIXED))
         assert both.find(MIXED).path.is_relative_to(tmp_path / "more")
-        assert Store(one.folder, also=(tmp_path / "more",)).find(MIXED).path.is_relative_to(tmp_path / "more")
+        assert Store(store.folder, also=(tmp_path / "more",)).find(MIXED).path.is_relative_to(tmp_path / "more")
 
-    def test_a_record_under_another_default_is_refused_and_renewed_with_its_method(self, one, old):
+    def test_a_record_under_another_default_is_refused_and_renewed_with_its_method(self, store, old):
         entries = entries_of(old.read_text())
         entries["recipe"]["algorithm"]["mu"], entries["checksums"] = 7.0, {}
         old.write_text(to_text(Record(**entries)))
         with pytest.raises(StoreError, match="algorithm was .*7.0.* and is .*0.001.* A default has changed"):
-            one.find(MIXED)
-        one.renew = True
-        assert one.find(MIXED) is None
-        one.write(MIXED, kept(MIXED))
-        assert one.find(MIXED).recipe == MIXED.full
+            store.find(MIXED)
+        store.renew = True
+        assert store.find(MIXED) is None
+        store.write(MIXED, kept(MIXED))
+        assert store.find(MIXED).recipe == MIXED.full
 
-    def test_training_keeps_what_was_used_and_renews_what_is_stale(self, one, now, monkeypatch):
-        use_toy(monkeypatch)
+    def test_training_keeps_what_was_used_and_renews_what_is_stale(self, store, now, toy):
         recipe, heard = SMALL.with_(augmentations=["fedrdn"]), []
 
         def trained() -> tuple[Record, list[int]]:
             heard.clear()
-            return training.train_one(recipe, one, progress=lambda _, rounds: heard.append(rounds)), list(heard)
+            return training.train_one(recipe, store, progress=lambda _, rounds: heard.append(rounds)), list(heard)
 
         first = trained()[0]
         assert first.behaviours == used(recipe.full)
         now["augmentations/fedrdn"] = ["another"]
         assert trained() == (first, [2])  # all of its rounds are there
-        one.renew = True
+        store.renew = True
         again, rounds = trained()
         assert again.behaviours["augmentations/fedrdn"] == "another" and again.rounds == first.rounds
-        assert rounds == [0, 1, 2] and trained()[1] == [2] and len(list(one.folder.rglob("*.json"))) == 1
+        assert rounds == [0, 1, 2] and trained()[1] == [2] and len(list(store.folder.rglob("*.json"))) == 1
 
-    def test_results_name_the_stale_and_mark_their_rows(self, one, old):
-        one.write(SMALL, kept(SMALL))
-        results = Study([SMALL, MIXED, SMALL.with_(seed=5)], store=one).recorded()
+    def test_results_name_the_stale_and_mark_their_rows(self, store, old):
+        store.write(SMALL, kept(SMALL))
+        results = Study([SMALL, MIXED, SMALL.with_(seed=5)], store=store).recorded()
         assert results.stale == {MIXED: ["augmentations/fedrdn"]}
         frame = results.frame
         assert frame["stale"].dtype == bool

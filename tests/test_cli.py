@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 import recording
 import small_runs
+from loaders import picture
+from test_provenance import commit, git
 
 from fednb import cli
 from fednb.commands import run
@@ -180,7 +182,7 @@ federation = fednb.load("folders", root=folder, size=8)
 print(*[site.name for site in federation.sites])"""
 
 
-def test_images_of_ones_own_reach_the_notebook_that_is_chosen_alone(checkout, made, picture):
+def test_images_of_ones_own_reach_the_notebook_that_is_chosen_alone(checkout, made):
     made("together/own", [OWN], SETTINGS.replace("None", '""'), about={"data": "folders"})
     for number in range(16):
         site, label = ("north", "south")[number % 2], ("cat", "dog")[number // 2 % 2]
@@ -214,21 +216,26 @@ def test_a_folder_that_cannot_be_written_is_told_before_anything_starts(checkout
         assert message in capsys.readouterr().err
 
 
-def git(root, *words):
-    who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
-    subprocess.run(["git", "-C", str(root), *who, *words], check=True, capture_output=True)
-
-
 @pytest.fixture
 def committed(checkout):
     (checkout / ".gitignore").write_text("/report/\n")
     git(checkout, "init", "-q")
-    git(checkout, "add", "-A")
-    git(checkout, "commit", "-qm", "start")
+    commit(checkout)
     return checkout
 
 
-def test_record_writes_results_outputs_and_figures_and_a_second_one_changes_nothing(committed, saved_in_jupyterlab):
+def saved_in_jupyterlab(path: Path) -> None:
+    """The notebook as it is after a run of its cells there."""
+    content = json.loads(path.read_text())
+    content["metadata"]["kernelspec"] = {"display_name": "Python (my kernel)", "language": "python", "name": "mine"}
+    content["metadata"]["language_info"] = {"name": "python", "file_extension": ".py", "version": "3.13.1"}
+    for number, cell in enumerate(content["cells"], 17):
+        cell["metadata"] |= {"editable": True, "jupyter": {"source_hidden": False}, "slideshow": {"slide_type": ""}}
+        cell["execution_count"] = number
+    path.write_text(json.dumps(content))
+
+
+def test_record_writes_results_outputs_and_figures_and_a_second_one_changes_nothing(committed):
     assert cli.main(["run", "--record", "--jobs", "2"]) == 0
     assert len(list((committed / "results").rglob("*.json"))) == 1
     assert (committed / "figures/together/figure.png").exists() and not (committed / "report/runs").exists()
@@ -238,8 +245,7 @@ def test_record_writes_results_outputs_and_figures_and_a_second_one_changes_noth
     kept = [path for folder in ("results", "notebooks") for path in (committed / folder).rglob("*.*") if path.is_file()]
     first = {path: path.read_bytes() for path in kept}
     assert recording.dirty(committed) == []
-    git(committed, "add", "-A")
-    git(committed, "commit", "-qm", "record")
+    commit(committed)
     saved_in_jupyterlab(source)
     assert source.read_bytes() != first[source] and recording.dirty(committed) == []
     assert cli.main(["run", "--record", "--jobs", "2"]) == 0
@@ -265,8 +271,7 @@ def test_changed_or_deleted_record_is_refused(committed):
     record.parent.mkdir(parents=True)
     record.write_text("{}")
     assert recording.dirty(committed) == []
-    git(committed, "add", "-A")
-    git(committed, "commit", "-qm", "record")
+    commit(committed)
     record.write_text("{ }")
     assert recording.dirty(committed) == [" M results/a/b.json"]
     record.unlink()
@@ -279,8 +284,7 @@ def test_a_project_inside_a_larger_checkout_is_recorded_by_its_own_folder(commit
     book.parent.mkdir(parents=True)
     book.write_text((committed / "notebooks/fedrdn/study.ipynb").read_text())
     assert recording.dirty(project)[0].startswith("no git checkout")  # nothing of it is committed
-    git(committed, "add", "-A")
-    git(committed, "commit", "-qm", "a project")
+    commit(committed)
     (committed / "new.py").write_text("")
     (project / "results").mkdir()
     (project / "results/one.json").write_text("{}")
@@ -302,8 +306,7 @@ def older(committed):
     path.write_text(
         to_text(Record(**made | {"behaviours": used(recipe.full) | {"algorithms/fedavg": "of older code"}}))
     )
-    git(committed, "add", "-A")
-    git(committed, "commit", "-qm", "record")
+    commit(committed)
     return path, fresh
 
 
@@ -332,8 +335,7 @@ def test_only_the_record_of_the_same_run_may_stand_in_the_place_of_a_stale_one(o
     path, fresh = older
     features, name = path.with_suffix(".features.npz"), path.relative_to(committed).as_posix()
     features.write_bytes(b"old")
-    git(committed, "add", "-A")
-    git(committed, "commit", "-qm", "features")
+    commit(committed)
     features.write_bytes(b"new")  # written just before its record, when recording was interrupted
     assert recording.dirty(committed) == []
     path.write_text(fresh)
@@ -345,7 +347,6 @@ def test_only_the_record_of_the_same_run_may_stand_in_the_place_of_a_stale_one(o
     path.unlink()
     assert recording.dirty(committed) == [f" D {name}"]
     path.write_text(fresh)
-    git(committed, "add", "-A")
-    git(committed, "commit", "-qm", "made again")
+    commit(committed)
     features.write_bytes(b"by hand")
     assert recording.dirty(committed) == [f" M {features.relative_to(committed).as_posix()}"]

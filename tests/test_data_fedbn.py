@@ -3,7 +3,6 @@
 import csv
 import shutil
 
-import loaders
 import pytest
 import torch
 from loaders import counts, different, write_list
@@ -32,11 +31,6 @@ def listed(root, name: str) -> list[str]:
 @pytest.fixture(scope="module")
 def whole(files_of):
     return files_of("office_caltech10")
-
-
-@pytest.fixture
-def tree(whole, tmp_path):
-    return loaders.copied(whole, tmp_path / "data")
 
 
 @pytest.mark.parametrize(

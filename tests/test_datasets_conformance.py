@@ -31,10 +31,11 @@ def having(field, names=ROWS):
 
 
 def needed(name):
-    """Files and folders that a data set cannot do without."""
+    """Files and folders that a data set cannot do without; "." is the data folder itself."""
     row = ROWS[name]
     folders = [] if name in ("bird200", "folders", "rxrx1") else [row.image.rpartition("/")[0]]
-    return filter(None, (*folders, row.file if name not in ("digits", "emnist") else "", *row.lacks))
+    own = [] if name == "folders" else ["."]
+    return filter(None, (*own, *folders, row.file if name not in ("digits", "emnist") else "", *row.lacks))
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Federations that are dealt out with the seed of the run: ``{"name": "cifar10", "seed": "run"}``."""
 
-import loaders
 import pytest
 from methods import TINY
 
@@ -18,10 +17,8 @@ RECIPE = Recipe(**TINY | {"federation": OWN, "rounds": 1})
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory):
-    root = tmp_path_factory.mktemp("pictures")
-    loaders.cifar(root)
-    return root
+def root(files_of):
+    return files_of("cifar10")
 
 
 def test_a_recipe_without_it_is_the_same_recipe():

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from methods import HELD_OUT, SIZES, TINY, federation, same
+from methods import HELD_OUT, SIZES, TINY, prepared, same
 from torch import nn
 
 from fednb import models
@@ -16,20 +16,11 @@ from fednb.methods.augmentations._offset_network import Aggregator, Hypernetwork
 from fednb.methods.augmentations._two_channels import InputChannels
 from fednb.methods.augmentations.distrans import distributional_heterogeneity
 from fednb.randomness import generator, seeded
-from fednb.recipe import Recipe
-
-PLAIN = {"flow": (), "momentum": 0.0, "weight_decay": 0.0, "precision": "fp64"}
 
 
-def with_options(**options) -> dict:
-    return {"augmentations": ({"name": "distrans", **options},)}
-
-
-def made(settings: dict | None = None, data: Federation | None = None, **options) -> FederatedRun:
-    """A prepared run."""
-    run = FederatedRun(Recipe(**TINY | PLAIN | (settings or {}) | with_options(**options)), data or federation())
-    run.prepare()
-    return run
+def made(data: Federation | None = None, **options) -> FederatedRun:
+    """A prepared run, with plain descent."""
+    return prepared([{"name": "distrans", **options}], data, momentum=0.0, weight_decay=0.0)
 
 
 def at_server(run: FederatedRun, kind: str = "offset") -> dict[str, torch.Tensor]:
@@ -79,13 +70,9 @@ def first_activations(state: dict, images: torch.Tensor) -> torch.Tensor:
     return torch.stack([found.movedim(1, 3).flatten(0, 2) for found in convolved])
 
 
-def two_channels(own_statistics: bool = True) -> InputChannels:
-    with seeded("two channels"):
-        return InputChannels(backbone(), 2, 0, own_statistics).double()
-
-
 def test_running_statistics_are_those_of_each_channels_own_activations():
-    network = two_channels()
+    with seeded("two channels"):
+        network = InputChannels(backbone(), 2, 0, own_statistics=True).double()
     mean, variance = torch.zeros(2, 2).double(), torch.ones(2, 2).double()
     for step in range(3):
         images = torch.rand(4, 6, 8, 8, generator=generator(step), dtype=torch.float64)

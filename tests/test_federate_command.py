@@ -5,7 +5,6 @@ import tomllib
 
 import pytest
 from methods import TINY
-from small_runs import use_toy
 
 from fednb import cli
 from fednb.commands import federate
@@ -32,8 +31,7 @@ def tiny(**settings) -> str:
         ([RECIPE, "--nodes", "2"], True, "has 3 sites, clinic, harbour, tower, and each is a node"),
     ],
 )
-def test_what_no_run_can_be_made_from_is_refused_before_flower_starts(words, installed, said, monkeypatch, capsys):
-    use_toy(monkeypatch)
+def test_what_no_run_can_be_made_from_is_refused_before_flower_starts(words, installed, said, toy, monkeypatch, capsys):
     monkeypatch.setattr(federate.importlib.util, "find_spec", lambda name: "there" if installed else None)
     assert cli.main(["federate", *words]) == 1
     assert said in capsys.readouterr().err

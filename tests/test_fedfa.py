@@ -7,11 +7,7 @@ from methods import SIZES, TINY, federation, train
 from torch import nn
 
 from fednb import models, randomness
-from fednb.methods.augmentations.fedfa import (
-    FeatureAugmentation,
-    client_sharing_variance,
-    weights,
-)
+from fednb.methods.augmentations.fedfa import FeatureAugmentation, client_sharing_variance, weights
 from fednb.models._staged import Staged
 
 

@@ -3,29 +3,24 @@
 import numpy as np
 import pytest
 import torch
-from methods import HELD_OUT, TINY, federation, train
+from methods import HELD_OUT, federation, prepared, train
 from PIL import Image
 from torchvision.transforms import v2
 
 from fednb.errors import DataError, RecipeError
 from fednb.federation import SPLITS, Federation, Site, Split
-from fednb.loop.loop import FederatedRun
 from fednb.methods import flow
 from fednb.methods.augmentations import fedrdn
 from fednb.methods.augmentations.fedrdn import RandomDataNormalise
 from fednb.randomness import generator
-from fednb.recipe import Recipe
 
 PAPER = "fedrdn"
 RELEASED = {"name": "fedrdn", "variant": "released"}
 
 
-def prepared(augmentation, data=None, flow=(), **settings):
-    """A run after the exchange before round 1, without the basic flow: its clients by name."""
-    recipe = Recipe(**TINY | {"augmentations": [augmentation], "flow": flow, "precision": "fp64"} | settings)
-    run = FederatedRun(recipe, data or federation())
-    run.prepare()
-    return run.clients
+def clients(augmentation, data=None, **settings) -> dict:
+    """Of a run after the exchange before round 1, by name."""
+    return prepared([augmentation], data, **settings).clients
 
 
 def state(client) -> dict[str, np.ndarray]:
@@ -47,7 +42,7 @@ def statistics(images: np.ndarray, ddof: int = 0) -> tuple[np.ndarray, np.ndarra
 def test_every_client_knows_all_pairs_of_eq_4_and_5():
     data = federation()
     wanted = [statistics(pixels(site.train)) for site in data.sites]
-    for client, (mean, std) in zip(prepared(PAPER).values(), wanted, strict=True):
+    for client, (mean, std) in zip(clients(PAPER).values(), wanted, strict=True):
         known = state(client)
         np.testing.assert_allclose(known["mean"], [pair[0] for pair in wanted], rtol=1e-6)
         np.testing.assert_allclose(known["std"], [pair[1] for pair in wanted], rtol=1e-6)
@@ -56,19 +51,19 @@ def test_every_client_knows_all_pairs_of_eq_4_and_5():
 
 
 def test_released_statistics_are_sample_deviations_of_augmented_images():
-    still = prepared(RELEASED)
+    still = clients(RELEASED)
     for client in still.values():
         mean, std = statistics(pixels(client.site.train), ddof=1)
         np.testing.assert_allclose(state(client)["own_mean"][0], mean, rtol=1e-6)
         np.testing.assert_allclose(state(client)["own_std"][0], std, rtol=1e-6)
-    for client in prepared(RELEASED, flow=("rotation",)).values():
+    for client in clients(RELEASED, flow=("rotation",)).values():
         draws = generator(0, 0, client.name, "fedrdn statistics")
         turned = flow.rotation(client.site.train.images.float() / 255, draws).numpy().astype(np.float64)
         mean, std = statistics(turned, ddof=1)
         np.testing.assert_allclose(state(client)["own_mean"][0], mean, rtol=1e-5)
         np.testing.assert_allclose(state(client)["own_std"][0], std, rtol=1e-5)
         assert (mean < state(still[client.name])["own_mean"]).all()  # black corners
-    for client in prepared(PAPER, flow=("rotation",)).values():
+    for client in clients(PAPER, flow=("rotation",)).values():
         assert state(client)["own_mean"][0] == pytest.approx(statistics(pixels(client.site.train))[0])
 
 
@@ -92,7 +87,7 @@ def drawn(client, indices) -> tuple[list[int], list[int]]:
 
 
 def test_paper_draws_one_pair_for_each_image_each_time():
-    client = next(iter(prepared(PAPER).values()))
+    client = next(iter(clients(PAPER).values()))
     seen = []
     for _ in range(20):
         means, sigmas = drawn(client, range(12))
@@ -104,7 +99,7 @@ def test_paper_draws_one_pair_for_each_image_each_time():
 
 
 def test_released_draws_once_for_the_batch_and_mean_and_sigma_apart():
-    client = next(iter(prepared(RELEASED).values()))
+    client = next(iter(clients(RELEASED).values()))
     seen = set()
     for _ in range(60):
         means, sigmas = drawn(client, range(4))
@@ -115,7 +110,7 @@ def test_released_draws_once_for_the_batch_and_mean_and_sigma_apart():
 
 @pytest.mark.parametrize("augmentation", [PAPER, RELEASED])
 def test_at_test_time_every_image_gets_its_own_clients_pair(augmentation):
-    for client in prepared(augmentation, flow=("flip", "rotation")).values():
+    for client in clients(augmentation, flow=("flip", "rotation")).values():
         known = state(client)
         mean, std = known["own_mean"][0][:, None, None], known["own_std"][0][:, None, None]
         batch = client.batch(client.site.test, torch.arange(HELD_OUT), training=False)
@@ -129,14 +124,14 @@ def test_a_constant_channel_is_an_error_that_names_it(augmentation):
     images[:, 2] = torch.arange(len(images), dtype=torch.uint8)[:, None, None]  # constant in each image
     dull = Site("harbour", Split(images, data.sites[1].train.targets), *[data.sites[1].test] * 2)
     with pytest.raises(DataError, match="channel 2 is constant in every training image of harbour"):
-        prepared(augmentation, Federation("toy", [data.sites[0], dull], data.classes))
+        clients(augmentation, Federation("toy", [data.sites[0], dull], data.classes))
 
 
 def test_fedrdn_v_uses_the_mean_over_clients_always():
     data = federation()
     pairs = [statistics(pixels(site.train)) for site in data.sites]
     mean, std = (np.mean([pair[n] for pair in pairs], axis=0)[:, None, None] for n in (0, 1))  # Eq. 8 over K
-    for client in prepared("fedrdn_v").values():
+    for client in clients("fedrdn_v").values():
         for split, training in ((client.site.train, True), (client.site.test, False)):
             batch = client.batch(split, torch.arange(5), training=training)
             np.testing.assert_allclose(batch.images, (pixels(split)[:5] - mean) / std, rtol=1e-5, atol=1e-6)

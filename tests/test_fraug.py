@@ -6,30 +6,19 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from methods import TINY, federation, same
+from methods import prepared, ready, same
 
-from fednb.loop.loop import FederatedRun
 from fednb.methods.augmentations._fraug_steps import Printed
 from fednb.methods.augmentations.fraug import FRAug
-from fednb.recipe import Recipe
 
 VARIANTS = ("paper", "released")
 
 
-def recipe(precision="fp64", algorithm="fedavg", settings=None, **options) -> Recipe:
-    method = {"name": "fraug", **options}
-    given = {"augmentations": [method], "algorithm": algorithm, "flow": (), "precision": precision}
-    return Recipe(**TINY | given | (settings or {}))
-
-
-def begun(name="clinic", round=2, **options):
+def begun(**options):
     """A client in the middle of round 2 of 3, and its method: all networks away from where they started."""
-    run = FederatedRun(recipe(**options), federation())
-    for _ in range(round - 1):
-        run.train_round()
-    client = run.clients[name]
-    client.receive(run.server.send(name), round)
-    client.model.train()
+    run = prepared([{"name": "fraug", **options}])
+    run.train_round()
+    client = ready(run, round=2)
     client.optimiser = client._make_optimiser()
     client.optimiser.zero_grad()
     method = client.methods[-1]

@@ -15,19 +15,7 @@ from fednb.papers import protocol
 from fednb.report.claims import judged
 
 FROZEN = Path(__file__).with_name("frozen_verdicts.csv")
-COLUMNS = [
-    "verdict",
-    "why",
-    "marks",
-    "paper",
-    "ours",
-    "low",
-    "high",
-    "together_low",
-    "together_high",
-    "gap_low",
-    "gap_high",
-]
+COLUMNS = "verdict why marks paper ours low high together_low together_high gap_low gap_high".split()
 # Right answers of FedAvg and of FedRDN by site; how much seeds shift them; the rounds; whether at the paper's setting.
 CALM, RESTLESS = (0, 1, -1), (6, -5, 1)
 MADE = {

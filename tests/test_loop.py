@@ -2,13 +2,7 @@
 
 import pytest
 import torch
-from methods import (
-    SIZES,
-    TINY,
-    federation,
-    heard,
-    train,
-)
+from methods import SIZES, TINY, federation, messages, train
 
 from fednb import models
 from fednb.errors import DataError, RecipeError, RunError
@@ -17,25 +11,10 @@ from fednb.loop.client import Client
 from fednb.recipe import Recipe
 
 
-@pytest.mark.parametrize("weights", ["size", "equal"])
-def test_the_new_weights_are_the_weighted_mean(weights):
-    run = train({"weights": weights, "precision": "fp64"}, rounds=0).run
-    sent = heard(run)
-    sizes = SIZES if weights == "size" else dict.fromkeys(SIZES, 1)
-    p = {name: size / sum(sizes.values()) for name, size in sizes.items()}
-    for name, value in run.server.model.items():
-        expected = sum(p[client] * sent[client][name] for client in p)
-        if not value.is_floating_point():  # batches seen: 3, 2 and 1; mean 2.29 by size, 2 equal
-            assert int(value) == {"size": 2, "equal": 2}[weights]
-            continue
-        torch.testing.assert_close(value, expected, rtol=1e-12, atol=1e-15)
-
-
 def test_local_buffers_stay_with_their_client():
-    run = train({"buffers": "local"}, rounds=0).run
-    sent = heard(run)
-    buffers = {name for name, _ in run.model.named_buffers()}
-    assert buffers and not any(message.keys() & buffers for message in sent.values())
+    trained, sent = messages({"buffers": "local"}, rounds=1)
+    run, buffers = trained.run, {name for name, _ in trained.run.model.named_buffers()}
+    assert buffers and not any({f"model/{name}" for name in buffers} & message.keys() for message in sent["up"])
     assert not run.server.model.keys() & buffers
     held = [client.memories["kept"] for client in run.clients.values()]
     assert all(kept.keys() == buffers for kept in held)
@@ -154,9 +133,6 @@ def test_bytes_are_counted_by_name():
     pair = 2 * 3 * 4  # mean and deviation of three channels; the server sends all three pairs to all three
     assert prepared == {"up": offered | {"fedrdn": 3 * pair}, "down": {"fedrdn": 9 * pair}}
     assert up == down == {"model": 3 * model}
-    prepared, _, _ = counted({"augmentations": ({"name": "fedmix", "mean_batch": 4},)})
-    averages = (3 + 2 + 1) * 4 * (3 * 8 * 8 + 3)  # of 12, 7 and 5 images: 3, 2 and 1 (the fifth joins)
-    assert prepared == {"up": offered | {"fedmix": averages}, "down": {"fedmix": 3 * averages}}
 
 
 def test_cross_site_is_each_local_model_of_the_last_round_on_every_site():

@@ -1,20 +1,26 @@
-"""The helpers that lie beside their notebooks: bytes of messages, features, the example of own folders."""
+"""The helpers that lie beside their notebooks: bytes of messages, features, own folders, and FedFA's Theorem 1."""
 
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import made_results
 import numpy
+import pandas
 import pytest
 import torch
 
 import fednb
 import meters
+import separation
 from example_folders import example_folders
 from fednb import models, papers
 from fednb.methods.augmentations import fedfa
-from fednb.methods.augmentations.fedfa import FedFA
+from fednb.methods.augmentations.fedfa import FeatureAugmentation, FedFA
+from fednb.randomness import generator
+from fednb.records.record import read
 from over_rounds import held_against
 from prepare_bytes import prepare_bytes
+from regularisation import Experiment
 from round_bytes import round_bytes
 from second_look import apart_by_seed, made_again, off_print
 from server_weights import sorted_curves, spans
@@ -129,3 +135,41 @@ def test_meters_of_sites_that_are_alike_and_that_are_not():
     assert meters.site_accuracy(apart) == 100
     found = numpy.stack([own.numpy() for own in apart])
     assert meters.distance(apart) == pytest.approx((found.mean(1).var(0) / found.var(1).mean(0)).mean() ** 0.5)
+
+
+def test_where_features_are_kept_they_give_the_shares_of_the_table():
+    known = pandas.read_csv(separation.SHARES, comment="#", index_col="key")["predicted"]
+    kept = sorted(separation.SHARES.parent.glob("cifar10/*.features.npz"))
+    records = [read(path.with_name(path.name.replace(".features.npz", ".json"))) for path in kept]
+    assert len(known) == 3 * len(records) > 0
+    for record in records[:2]:
+        assert separation.predicted(record) == pytest.approx(known[record.key], abs=0.1)
+
+
+@pytest.fixture(scope="module")
+def experiment() -> Experiment:
+    model = FedFA().build(models.build({"name": "digits_cnn", "channels": 4, "width": 16}, (3, 16, 16), 3)).double()
+    images = torch.rand(6, 3, 16, 16, dtype=torch.float64, generator=generator("regularisation"))
+    return Experiment(model, images, torch.arange(6) % 3)
+
+
+def test_the_first_order_term_is_the_slope_of_the_loss(experiment):
+    """A central difference of the true loss, which uses no gradient: error of order h^2."""
+    for seed in range(3):
+        draws = experiment.draw(generator("draws", seed))
+        h = 1e-5
+        slope = (experiment.loss(draws, h) - experiment.loss(draws, -h)) / (2 * h)
+        assert experiment.first_order(draws) == pytest.approx(slope, rel=1e-5)
+
+
+def test_the_layer_itself_does_what_is_measured(experiment):
+    """With the layers' own draws the loss of the network in training is the loss at t = 1."""
+    torch.manual_seed(0)
+    draws = experiment.draw(torch.default_generator)
+    for layer in experiment.layers:
+        layer.train().probability = 1.0
+    flat = iter([number for pair in draws for number in pair])
+    with patch.object(FeatureAugmentation, "_normal", lambda layer, like: next(flat)), torch.no_grad():
+        loss = torch.nn.functional.cross_entropy(experiment.model(experiment.images), experiment.targets)
+    experiment.model.eval()
+    assert float(loss) == pytest.approx(experiment.loss(draws, 1.0), rel=1e-12)

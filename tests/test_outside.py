@@ -7,16 +7,13 @@ from pathlib import Path
 import check
 import pytest
 from methods import TINY, federation
-from small_runs import SMALL, use_toy
+from small_runs import SMALL
 
-from fednb import cli, datasets, papers, registry
+from fednb import cli, datasets, registry
 from fednb.errors import RecipeError
-from fednb.papers import protocol
 from fednb.recipe import Recipe
 from fednb.records.staleness import changed, used
-from fednb.records.store import Store
 from fednb.records.training import train_one
-from fednb.report.claims import judged
 from fednb.study import Study
 
 TINTED = """
@@ -47,11 +44,6 @@ def write(folder: Path, name: str, text: str) -> None:
     (folder / f"{name}.py").write_text(text)
 
 
-@pytest.fixture
-def store(tmp_path) -> Store:
-    return Store(tmp_path / "runs")
-
-
 def again() -> None:
     """As in a new process: what was imported from outside is forgotten."""
     registry._imported.cache_clear()
@@ -59,8 +51,7 @@ def again() -> None:
         del sys.modules[name]
 
 
-def test_what_lies_in_a_folder_is_found_by_name_and_can_be_run(folder, store, monkeypatch):
-    use_toy(monkeypatch)
+def test_what_lies_in_a_folder_is_found_by_name_and_can_be_run(folder, store, toy):
     recipe = SMALL.with_(augmentations=[{"name": "tinted", "strength": 0.5}])
     assert "tinted" in registry.names("augmentations") and "tinted" not in registry.builtin("augmentations")
     assert SMALL.with_(augmentations=["tinted"]).full["augmentations"] == [{"name": "tinted", "strength": 0.25}]
@@ -72,8 +63,7 @@ def test_what_lies_in_a_folder_is_found_by_name_and_can_be_run(folder, store, mo
 
 
 @pytest.mark.parametrize("file", ["tinted", "_tint"])
-def test_a_record_is_stale_when_the_source_or_its_helper_has_changed(folder, store, monkeypatch, file):
-    use_toy(monkeypatch)
+def test_a_record_is_stale_when_the_source_or_its_helper_has_changed(folder, store, toy, monkeypatch, file):
     recipe = SMALL.with_(augmentations=["tinted"])
     record = train_one(recipe, store)
     before = used(recipe.full)["augmentations/tinted"]
@@ -183,91 +173,14 @@ class TestCheck:
         assert "not tested: at which options silent is a simpler method. Add CONFORMANCE" in capfd.readouterr().out
 
 
-SETTINGS = """
-title = "A third way"
-arxiv = "2601.00001"
-venue = "2026"
-[printed]
-seeds = { value = 2, place = "Sec. 4" }
-[not_printed]
-selection = { value = "last", reason = "ours" }
-[algorithm]
-fedavg = {}
-[profile]
-smoke = { federation = "shifted_digits", rounds = 1 }
-stand_in = { federation = "shifted_digits", rounds = 1 }
-quick = { federation = "shifted_digits", rounds = 2 }
-paper = { federation = "shifted_digits", rounds = 3, model = { name = "digits_cnn", channels = 4, width = 16 } }
-"""
-TABLE = """algorithm,augmentation,federation,site,value
-fedavg,,shifted_digits,average,50.0
-fedavg,tinted,shifted_digits,average,53.0
-"""
-CLAIMS = """# None is left out.
-table,federation,setting,site,better,worse,place
-table1,shifted_digits,,average,fedavg+tinted,fedavg,Sec. 4
-"""
-PROTOCOL = """
-[[runs]]
-paper = "third"
-profile = "paper"
-federation = "shifted_digits"
-seeds = [0, 1]
-"""
-
-
-def write_paper(folder: Path, name: str = "third", **other: str) -> None:
-    """A paper's files; ``other`` are texts in the place of those above, by the stem of their file."""
-    (folder / "papers" / name).mkdir(parents=True)
-    files = {f"../{name}.toml": SETTINGS, "captions.toml": 'table1 = "A caption."', "claims.csv": CLAIMS}
-    for file, text in (files | {f"{name}_table1.csv": TABLE}).items():
-        (folder / "papers" / name / file).write_text(other.get(Path(file).stem.removeprefix(f"{name}_"), text))
-
-
-@pytest.mark.usefixtures("fresh")
-class TestPapers:
-    """A paper from outside is read and judged like ours, and changes nothing of ours."""
-
-    def test_its_claims_are_judged(self, folder, store, monkeypatch):
-        use_toy(monkeypatch)
-        monkeypatch.setattr("fednb.records.provenance.code_version", lambda: "0123456789ab")
-        write_paper(folder)
-        recipes = Recipe(**papers.recipe("third", "paper")).vary(augmentations=[[], ["tinted"]], seed=[0, 1])
-        (folder / "papers/protocol.toml").write_text(PROTOCOL)
-        assert protocol.rules()["runs"][-1]["paper"] == "third"
-        results = Study(recipes, paper="third", store=store).run()
-        (row,) = judged(results, "third").to_dict("records")
-        assert row["setting"] == "paper" and row["effect"] == "Tinted - FedAvg" and row["paper"] == 3.0
-        assert row["claim"].startswith("Tinted is 3.0 points above")
-
-    @pytest.mark.parametrize(
-        ("file", "text", "said"),
-        [
-            ("table1", TABLE.replace("site,", "client,"), "third_table1.csv has .* expected site, too"),
-            ("table1", TABLE.replace("53.0", "53 %"), "third_table1.csv has a row fedavg, tinted, .*, 53 %"),
-            ("claims", CLAIMS.replace("site", "client"), "third/claims.csv has .*client.*; expected site, too"),
-            ("third", SETTINGS.replace("venue", "place"), "third.toml has .*; expected venue, too"),
-        ],
-    )
-    def test_files_that_cannot_be_used_are_named(self, folder, file, text, said):
-        write_paper(folder, **{file: text})
-        with pytest.raises(RecipeError, match=said):
-            papers.own_rule("third"), papers.claims("third"), papers.printed("third", "table1")
-
-
-class TestInMemory:
-    """A federation made in memory is keyed by its fingerprint."""
-
-    BASE = Recipe(**TINY | {"rounds": 1})
-
-    def test_it_trains_and_is_found_again(self, store):
-        recipes, mine = self.BASE.vary(seed=[0, 1]), federation()
-        study = Study(recipes, store=store, federation=mine)
-        results = study.run(jobs=2)
-        assert [record.fingerprint for record in results.records] == [mine.fingerprint] * 2
-        assert results.records[0].recipe["federation"] == {"name": "in_memory", "fingerprint": mine.fingerprint}
-        assert not set(study.recipes) & set(recipes) and "datasets/in_memory" not in results.records[0].behaviours
-        paths = {path: path.read_bytes() for path in store.folder.rglob("*.json")}
-        Study(recipes, store=store, federation=federation()).run()
-        assert {path: path.read_bytes() for path in store.folder.rglob("*.json")} == paths and len(paths) == 2
-        assert results.frame["federation"].unique().tolist() == ["in_memory"] and not results.stale
+def test_a_federation_made_in_memory_is_keyed_by_its_fingerprint_and_found_again(store):
+    recipes, mine = Recipe(**TINY | {"rounds": 1}).vary(seed=[0, 1]), federation()
+    study = Study(recipes, store=store, federation=mine)
+    results = study.run(jobs=2)
+    assert [record.fingerprint for record in results.records] == [mine.fingerprint] * 2
+    assert results.records[0].recipe["federation"] == {"name": "in_memory", "fingerprint": mine.fingerprint}
+    assert not set(study.recipes) & set(recipes) and "datasets/in_memory" not in results.records[0].behaviours
+    paths = {path: path.read_bytes() for path in store.folder.rglob("*.json")}
+    Study(recipes, store=store, federation=federation()).run()
+    assert {path: path.read_bytes() for path in store.folder.rglob("*.json")} == paths and len(paths) == 2
+    assert results.frame["federation"].unique().tolist() == ["in_memory"] and not results.stale

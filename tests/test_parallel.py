@@ -41,17 +41,12 @@ def heard(items: list[str], jobs: int = 2) -> tuple[dict, dict[str, list]]:
     return parallel.in_processes(work, items, lambda item, what: told[item].append(what), jobs), told
 
 
-def require_outcome(ended: dict, told: dict) -> None:
-    """Of the items first, refused, greedy, last."""
+def test_one_that_fails_stops_no_other_and_every_round_is_told_once_and_in_order():
+    ended, told = heard(["first", "refused", "greedy", "last"])
     why = {"first": None, "refused": "this cannot be done.", "greedy": "MemoryError: no room", "last": None}
-    assert list(ended.items()) == list(why.items())
+    assert list(ended.items()) == list(why.items()) and heard([]) == ({}, {})
     rounds = {item: [rounds for rounds, *_ in events] for item, events in told.items()}
     assert rounds == {"first": [0, 1, 2, 3], "refused": [0, 1], "greedy": [0, 1], "last": [0, 1, 2, 3]}
-
-
-def test_one_that_fails_stops_no_other_and_every_round_is_told_once_and_in_order():
-    require_outcome(*heard(["first", "refused", "greedy", "last"]))
-    assert heard([]) == ({}, {})
 
 
 def test_a_process_that_dies_costs_its_item_and_the_others_are_done_once(monkeypatch):

@@ -251,8 +251,7 @@ def test_figures_by_a_field_have_the_numbers_printed_in_the_settings_that_its_va
 
 
 @pytest.mark.parametrize(
-    ("federation", "mark"),
-    [("shifted_digits", STAND_IN), ("retinal_vessels", OTHER_DATA), ("office_caltech10", "")],
+    ("federation", "mark"), [("shifted_digits", STAND_IN), ("retinal_vessels", OTHER_DATA), ("office_caltech10", "")]
 )
 def test_other_data_than_the_papers_are_written_on_every_figure_without_the_paper_beside_them(federation, mark):
     runs = [run(label, ROUNDS, stand_in=bool(mark), federation=federation) for label in ("fedavg", "fedprox")]

@@ -27,11 +27,13 @@ def git(root, *words) -> str:
     return subprocess.run(["git", "-C", str(root), *who, *words], check=True, capture_output=True, text=True).stdout
 
 
-def commit(root, name) -> str:
-    (root / name).parent.mkdir(exist_ok=True)
-    (root / name).write_text("two")
+def commit(root, name=None) -> str:
+    """Commits all changes, and a new file of this name."""
+    if name:
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text("two")
     git(root, "add", "-A")
-    git(root, "commit", "-qm", name)
+    git(root, "commit", "-qm", "a change")
     return git(root, "rev-parse", "--short=12", "HEAD").strip()
 
 

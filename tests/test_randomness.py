@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from methods import CASES, SIZES, federation, label, row_of, train
+from methods import CASES, SIZES, label, row_of, train
 
 from fednb import randomness
 from fednb.loop.client import Client
@@ -65,20 +65,3 @@ def test_a_method_does_not_shift_the_draws_of_the_others(case, monkeypatch):
     assert len(plain) == len(with_it) == 2 * 2 * 3 * (3 + 2 + 1)  # rounds, epochs, entries, batches
     for one, other in zip(plain, with_it, strict=True):
         assert torch.equal(one, other) if isinstance(one, torch.Tensor) else one == other
-
-
-def test_a_clients_draws_do_not_depend_on_the_other_clients(monkeypatch):
-    def batches(sizes):
-        found, batch = [], Client.batch
-
-        def keep(self, split, indices, training):
-            if training and self.name == "clinic":
-                found.append(indices.tolist())
-            return batch(self, split, indices, training)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(Client, "batch", keep)
-            train({}, federation(sizes), rounds=2)
-        return found
-
-    assert batches((("clinic", 12),)) == batches((("attic", 6), ("clinic", 12)))

@@ -97,15 +97,12 @@ def test_a_run_goes_on_from_a_state_in_another_memory_layout(case):
         {"unseen": ["tower"], "participation": 0.5, "algorithm": {"name": "fedbn", "at_unseen": "mean"}},
         {"unseen": ["tower"], "participation": 0.5, "augmentations": [{"name": "distrans", "at_unseen": "none"}]},
         {"unseen": ["tower"], "evaluation": ["spare"]},
+        PIXELS | {"algorithm": "fedbn", "augmentations": ["fedfa"]},
     ],
     ids=str,
 )
-def test_the_same_run_with_unseen_and_absent_clients(settings):
-    equal_runs(settings, federation())
-
-
-def test_the_same_run_with_masks():
-    equal_runs(PIXELS | {"algorithm": "fedbn", "augmentations": ["fedfa"]}, pixel_federation())
+def test_the_same_run_with_unseen_and_absent_clients_and_with_masks(settings):
+    equal_runs(settings, pixel_federation() if "model" in settings else federation())
 
 
 def equal_runs(settings: dict, data: Federation) -> None:

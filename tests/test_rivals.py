@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from methods import TINY, federation
+from methods import TINY, prepared, ready
 from torch import nn
 
-from fednb.loop.loop import FederatedRun
 from fednb.methods.augmentations._mixing import Mixture
 from fednb.methods.augmentations.advprop import auxiliary_layers
 from fednb.methods.augmentations.embedding_noise import UNIT
@@ -20,18 +19,11 @@ from fednb.methods.augmentations.mixstyle import MixStatistics
 from fednb.methods.augmentations.moex import Exchange
 from fednb.models import build
 from fednb.randomness import generator
-from fednb.recipe import Recipe
 
 
-def started(*augmentations, **settings):
+def started(*augmentations):
     """The client "clinic" of a run in float64 without the flow, ready to train; it has 12 images."""
-    recipe = Recipe(**TINY | {"augmentations": augmentations, "flow": (), "precision": "fp64"} | settings)
-    run = FederatedRun(recipe, federation())
-    run.prepare()
-    client = run.clients["clinic"]
-    client.receive(run.server.send("clinic"), 1)
-    client.model.train()
-    return client
+    return ready(prepared(augmentations))
 
 
 def a_batch(client, size: int = 5):
@@ -61,7 +53,6 @@ def test_the_loss_of_mixup_against_numpy():
 @pytest.mark.parametrize("stage", [0, 1, 2, 3])
 def test_manifold_mixup_mixes_after_one_stage_only(stage):
     client = started({"name": "manifold_mixup", "stages": [0, 1, 2, 3]})
-    client.model.train()
     model, batch = copy.deepcopy(client.model), a_batch(client)
     mixture = Mixture(0.3, torch.tensor([1, 2, 0, 4, 3]))
     batch.aside["manifold_mixup"] = stage, mixture
@@ -142,14 +133,11 @@ def test_the_attack_by_hand():
 
 def test_the_loss_is_the_sum_of_two_networks_that_share_all_but_batch_normalisation():
     """Each of them built on its own. Main statistics are those of a run without adversarial images."""
-    recipe = Recipe(**TINY | {"augmentations": [ADVPROP], "flow": (), "precision": "fp64", "local_epochs": 4})
-    run = FederatedRun(recipe, federation())
+    run = prepared([ADVPROP], local_epochs=4)
     run.advance()
-    client = run.clients["clinic"]
-    client.receive(run.server.send("clinic"), 2)
-    client.model.train()
+    client = ready(run, round=2)
     assert not torch.equal(client.model.stage1[1].weight, client.model.stage1[1].auxiliary.weight)
-    plain, other = (build(recipe.model, (3, 8, 8), 3).double() for _ in range(2))
+    plain, other = (build(run.recipe.model, (3, 8, 8), 3).double() for _ in range(2))
     known = client.model.state_dict()
     plain.load_state_dict({name: known[name].clone() for name in plain.state_dict()})
     other.load_state_dict(auxiliary_as_main(client.model))

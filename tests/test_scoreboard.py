@@ -6,7 +6,7 @@ import numpy
 import pandas
 import pytest
 import readme
-from made_results import results, run
+from made_results import claims, results, run
 from pandas.testing import assert_frame_equal
 
 import fednb
@@ -17,18 +17,6 @@ from fednb.report.sentences import claimed, effect
 from sortable import by_paper
 
 RIGHT = {"fedavg": (100, 110, 16, 30), "fedavg+fedrdn": (150, 160, 24, 45)}
-
-
-def claims(verdicts, **columns):
-    ran = [word not in ("not run", "other sites") for word in verdicts]
-    frame = pandas.DataFrame({"verdict": verdicts, "low": numpy.where(ran, 1.0, numpy.nan)})
-    numbers = {"ours": 2, "high": 3, "together_low": -1, "together_high": 5, "smallest": 4}
-    frame = frame.assign(**{name: times * frame["low"] for name, times in numbers.items()})
-    about = {"of": "fedrdn", "effect": "A - B", "table": "table1", "claim": "A is above B."}
-    about |= {"federation": "office_caltech10", "paper": 2.5, "setting": numpy.where(ran, "small", "")}
-    about |= {"p": 0.01, "seeds": 3, "other_rules": "", "why": "", "deviations": ""}
-    about |= {"marks": "", "activity": numpy.nan}
-    return frame.assign(**about).assign(**columns)
 
 
 def test_the_committed_boards_are_what_the_committed_records_say(tmp_path):

@@ -21,11 +21,6 @@ def toy(monkeypatch, tmp_path):
     monkeypatch.setenv("FEDNB_DATA", str(tmp_path / "no-data"))
 
 
-@pytest.fixture
-def store(tmp_path) -> Store:
-    return Store(tmp_path / "runs")
-
-
 def test_only_what_is_missing_is_trained(store):
     recipes = SMALL.vary(seed=[0, 1])
     store.write(recipes[0], record(recipes[0], right=5))

@@ -85,14 +85,10 @@ class TestLoss:
         assert CLASSIFICATION.shares(labels, 3).tolist() == [[0, 0, 1], [1, 0, 0], [0, 1, 0]]
 
 
-def logits_of(prediction: list) -> torch.Tensor:
-    """Logits ``[n, 3, height, width]`` whose largest is at the predicted class."""
-    return F.one_hot(torch.tensor(prediction), 3).movedim(-1, 1).double()
-
-
 class TestScore:
     def score(self, prediction: list, truth: list) -> float:
-        (found,) = SEGMENTATION.scores(logits_of([prediction]), torch.tensor([truth], dtype=torch.uint8)).tolist()
+        logits = F.one_hot(torch.tensor([prediction]), 3).movedim(-1, 1).double()  # the largest at the predicted class
+        (found,) = SEGMENTATION.scores(logits, torch.tensor([truth], dtype=torch.uint8)).tolist()
         return found
 
     def test_dice_of_both_foreground_classes_over_known_pixels(self):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from methods import federation
-from small_runs import SMALL, record, use_toy
+from small_runs import SMALL, record
 
 from fednb.errors import HeldError, StoreError
 from fednb.records import signals
@@ -21,11 +21,7 @@ from fednb.records.training import train_one
 from fednb.records.workers import train
 from fednb.study import Study
 
-
-@pytest.fixture
-def store(tmp_path, monkeypatch) -> Store:
-    use_toy(monkeypatch)
-    return Store(tmp_path / "runs")
+pytestmark = pytest.mark.usefixtures("toy")
 
 
 def test_what_another_worker_holds_is_put_off(store, capsys):

@@ -4,20 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from methods import (
-    CASES,
-    PIXELS,
-    ROWS,
-    SIZES,
-    TINY,
-    federation,
-    label,
-    pixel_federation,
-    row_of,
-    same,
-    train,
-    wired,
-)
+from methods import CASES, PIXELS, ROWS, SIZES, TINY, federation, label, pixel_federation, row_of, same, train, wired
 
 from fednb.errors import RecipeError
 from fednb.federation import Federation
@@ -52,17 +39,11 @@ def test_in_separate_worlds_the_metrics_are_equal(case, precision):
     """separate worlds: let a client know of others only what came in a message, and the server of clients"""
     compared = [] if row_of(case).method.pools else ["cross_site"]
     asked = case | {"precision": precision, "rounds": 2, "evaluation": compared}
-    here, there = equal_worlds(asked, federation())
-    assert same(there.features(), here.features())
-
-
-def equal_worlds(settings: dict, data: Federation) -> tuple[FederatedRun, Worlds]:
-    recipe = Recipe(**TINY | {"rounds": 2} | settings)
-    here, there = FederatedRun(recipe, data), Worlds(recipe, data)
+    recipe = Recipe(**TINY | asked)
+    here, there = FederatedRun(recipe, federation()), Worlds(recipe, federation())
     assert [there.advance() for _ in range(2)] == [here.advance() for _ in range(2)]
     assert there.prepared == here.prepared
-    assert same(there.gathered("show"), here.gathered("show"))
-    return here, there
+    assert same(there.gathered("show"), here.gathered("show")) and same(there.features(), here.features())
 
 
 @dataclass(frozen=True)

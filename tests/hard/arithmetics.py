@@ -36,7 +36,6 @@ ARITHMETICS = {
 }
 WITHOUT_NOISE = (  # what a run with noise is held against there has none: another process, a network as drawn
     "tests/test_bench.py::test_the_bare_loop_does_what_a_federated_round_of_one_site_does",
-    "tests/test_rivals_noise.py::test_main_entries_keep_names_and_values_and_auxiliary_ones_start_equal",
     "tests/test_training.py::test_a_run_killed_in_the_middle_ends_as_an_undisturbed_one_and_is_trained_once",
     "tests/test_training.py::test_side_by_side_gives_the_same_numbers_and_a_process_that_dies_is_reported",
     "tests/test_worlds.py::test_an_unseen_client_of_fedbn_has_statistics_of_its_own_images",

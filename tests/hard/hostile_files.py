@@ -1,14 +1,13 @@
-"""Hostile files by the dozen: nothing in them is executed, each ends in a named error or is read, memory is bounded.
+"""Hostile files by the dozen: each ends in a named error or is read, and memory is bounded.
 
-Run by hand: ``python tests/hard/hostile_files.py --seed 1``. The exit status is 1 if a file was executed, an error had
-no name, or a family, each in a process of its own, took more memory than a gigabyte beyond its imports.
+Run by hand: ``python tests/hard/hostile_files.py --seed 1``. The exit status is 1 if an error had no name, or a family,
+each in a process of its own, took more memory than a gigabyte beyond its imports.
 """
 
 import argparse
 import gzip
 import io
 import os
-import pickle
 import resource
 import struct
 import subprocess
@@ -27,48 +26,18 @@ import numpy as np
 from PIL import Image
 
 import fednb.datasets
-from fednb import registry
 from fednb.errors import FednbError
-
-MARK = Path("executed")  # in the folder where the trials run
-CALLS = [(os.system, (f"touch {MARK}",)), (eval, (f"open('{MARK}', 'w')",)), (open, (str(MARK), "w"))]
-MEGABYTE = bytes(2**20)
-
-
-class Call:
-    """A pickle of it calls something."""
-
-    def __init__(self, function, arguments):
-        self.call = function, arguments
-
-    def __reduce__(self):
-        return self.call
-
-
-def calls():
-    """Pickles that call something: alone, or next to what is expected."""
-    for call in (Call(*each) for each in CALLS):
-        for protocol in range(6):
-            yield pickle.dumps(call, protocol)
-            yield pickle.dumps({"data": np.zeros((1, 3072), np.uint8), "labels": [call]}, protocol)
 
 
 def digits(root: Path, random: Random):
-    """Archives with objects, and archives that unpack to much."""
-    for call in CALLS:
-        held = io.BytesIO()
-        np.savez(held, x_train=np.array([Call(*call)], object))
-        for name in ("usps.npz", ".fednb_cache/usps.npz"):
-            (root / name).parent.mkdir(exist_ok=True)
-            (root / name).write_bytes(held.getvalue())
-        yield lambda: fednb.datasets.load("digits", root, domains=["usps"])
+    """Archives that unpack to much."""
     with zipfile.ZipFile(root / "usps.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("x_train.npy", bytes(1500 * 2**20))
     yield lambda: fednb.datasets.load("digits", root, domains=["usps"])
     (root / "MNIST" / "raw").mkdir(parents=True)
     with gzip.open(root / "MNIST/raw/train-images-idx3-ubyte.gz", "wb") as file:
         for _ in range(1500):
-            file.write(MEGABYTE)
+            file.write(bytes(2**20))
     for name in ("train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1"):
         (root / f"MNIST/raw/{name}-ubyte.gz").write_bytes(b"")
     yield lambda: fednb.datasets.load("digits", root, domains=["mnist"])
@@ -97,17 +66,7 @@ def pictures(root: Path, random: Random):
     yield lambda: fednb.datasets.load("folders", root, folder="own", size=8)
 
 
-def weights(root: Path, random: Random):
-    """What lies under the name of ImageNet's weights."""
-    file = root / "weights" / "mobilenet_v2_imagenet_features.pt"
-    file.parent.mkdir(parents=True)
-    os.environ["FEDNB_DATA"] = str(root)
-    for content in calls():
-        file.write_bytes(content)
-        yield lambda: registry.make("models", {"name": "mobilenet_v2", "pretrained": True}, (3, 32, 32), 10)
-
-
-FAMILIES = {family.__name__: family for family in (digits, pictures, weights)}
+FAMILIES = {family.__name__: family for family in (digits, pictures)}
 
 
 def flipped(content: bytes, random: Random) -> bytes:
@@ -130,9 +89,6 @@ def run(name: str, seed: int) -> int:
             outcome = "named"
         except BaseException as error:
             outcome = f"UNNAMED {type(error).__name__}: {error}"
-        if MARK.exists():
-            MARK.unlink()
-            outcome = f"EXECUTED, {outcome}"
         counts[outcome] += 1
     used = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
     print(f"{name}: {sum(counts.values())} trials, {dict(counts)}, {used} MB")
@@ -151,7 +107,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "data").mkdir()
             command = [sys.executable, str(Path(__file__).resolve()), "--family", name, "--seed", str(options.seed)]
-            own = {"XDG_CACHE_HOME": folder, "TORCH_HOME": f"{folder}/torch", "PYTHONWARNINGS": "ignore"}
+            own = {"XDG_CACHE_HOME": folder, "PYTHONWARNINGS": "ignore"}
             wrong += subprocess.run(command, cwd=folder, env=os.environ | own, timeout=900).returncode != 0
     return int(wrong > 0)
 
