@@ -136,6 +136,8 @@ def made(tmp_path, monkeypatch):
 
     made("fedrdn/fig", ["a cell's code", ...], parameters="ROUNDS = 1", tags={1: ["a tag"]}, about={...})
     """
+    import nbformat
+
     from fednb.commands.notebooks import Notebook
 
     monkeypatch.setattr("fednb.commands.report.build", lambda home, report: [])  # a site takes a minute
@@ -147,21 +149,14 @@ def made(tmp_path, monkeypatch):
     monkeypatch.setenv("FEDNB_DATA", str(root / "no-data"))
     monkeypatch.setenv("FEDNB_STALE", "")
 
-    def cell(number: int, source: str, tags: list[str]) -> dict:
-        metadata = {"tags": tags} if tags else {}
-        shell = {"cell_type": "code", "execution_count": None, "id": f"cell-{number}", "outputs": []}
-        return {**shell, "metadata": metadata, "source": source}
-
     def make(name, cells, parameters=None, tags=None, about=None) -> Notebook:
         sources = cells if parameters is None else [parameters, *cells]
         tags = {**({} if parameters is None else {0: ["parameters"]}), **(tags or {})}
         kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-        content = {
-            "nbformat": 4,
-            "nbformat_minor": 5,
-            "metadata": {"fednb": about or {}, "kernelspec": kernel},
-            "cells": [cell(number, source, tags.get(number, [])) for number, source in enumerate(sources)],
-        }
+        content = nbformat.v4.new_notebook(metadata={"fednb": about or {}, "kernelspec": kernel})
+        for number, source in enumerate(sources):
+            metadata = {"tags": tags[number]} if number in tags else {}
+            content.cells.append(nbformat.v4.new_code_cell(source, id=f"cell-{number}", metadata=metadata))
         path = root / "notebooks" / f"{name}.ipynb"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(content))
