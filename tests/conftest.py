@@ -1,4 +1,4 @@
-"""What tests share: one thread, a cache of their own, pictures, real images if there are any, a checkout."""
+"""What tests share: one thread, a cache of their own, data, real images if there are any, a checkout."""
 
 import contextlib
 import json
