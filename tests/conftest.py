@@ -14,7 +14,6 @@ import torch
 import warm_kernel
 
 import fednb.datasets
-from fednb.papers import protocol
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job: tests of Ctrl-C would hear nothing
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -163,17 +162,3 @@ def made(tmp_path, monkeypatch):
         return Notebook(name, path)
 
     return make
-
-
-@pytest.fixture
-def fresh():
-    """What is remembered of papers by their names is forgotten, before and after."""
-    from fednb import papers
-
-    remembered = (papers._printed, papers.printed_federations, papers._frame, papers._rows, papers.toml)
-    remembered += (protocol._whole,)
-    for each in remembered:
-        each.cache_clear()
-    yield
-    for each in remembered:
-        each.cache_clear()
