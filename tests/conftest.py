@@ -1,4 +1,4 @@
-"""What tests share: one thread, a cache of their own, pictures, real images if there are any, a checkout."""
+"""What tests share: one thread, a cache of their own, data, real images if there are any, a checkout."""
 
 import contextlib
 import json
@@ -14,7 +14,6 @@ import torch
 import warm_kernel
 
 import fednb.datasets
-from fednb.papers import protocol
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job: tests of Ctrl-C would hear nothing
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -136,6 +135,8 @@ def made(tmp_path, monkeypatch):
 
     made("fedrdn/fig", ["a cell's code", ...], parameters="ROUNDS = 1", tags={1: ["a tag"]}, about={...})
     """
+    import nbformat
+
     from fednb.commands.notebooks import Notebook
 
     monkeypatch.setattr("fednb.commands.report.build", lambda home, report: [])  # a site takes a minute
@@ -147,38 +148,17 @@ def made(tmp_path, monkeypatch):
     monkeypatch.setenv("FEDNB_DATA", str(root / "no-data"))
     monkeypatch.setenv("FEDNB_STALE", "")
 
-    def cell(number: int, source: str, tags: list[str]) -> dict:
-        metadata = {"tags": tags} if tags else {}
-        shell = {"cell_type": "code", "execution_count": None, "id": f"cell-{number}", "outputs": []}
-        return {**shell, "metadata": metadata, "source": source}
-
     def make(name, cells, parameters=None, tags=None, about=None) -> Notebook:
         sources = cells if parameters is None else [parameters, *cells]
         tags = {**({} if parameters is None else {0: ["parameters"]}), **(tags or {})}
         kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-        content = {
-            "nbformat": 4,
-            "nbformat_minor": 5,
-            "metadata": {"fednb": about or {}, "kernelspec": kernel},
-            "cells": [cell(number, source, tags.get(number, [])) for number, source in enumerate(sources)],
-        }
+        content = nbformat.v4.new_notebook(metadata={"fednb": about or {}, "kernelspec": kernel})
+        for number, source in enumerate(sources):
+            metadata = {"tags": tags[number]} if number in tags else {}
+            content.cells.append(nbformat.v4.new_code_cell(source, id=f"cell-{number}", metadata=metadata))
         path = root / "notebooks" / f"{name}.ipynb"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(content))
         return Notebook(name, path)
 
     return make
-
-
-@pytest.fixture
-def fresh():
-    """What is remembered of papers by their names is forgotten, before and after."""
-    from fednb import papers
-
-    remembered = (papers._printed, papers.printed_federations, papers._frame, papers._rows, papers.toml)
-    remembered += (protocol._whole,)
-    for each in remembered:
-        each.cache_clear()
-    yield
-    for each in remembered:
-        each.cache_clear()

@@ -39,16 +39,6 @@ def use_toy(monkeypatch, found: Federation | None = None) -> None:
     monkeypatch.setattr(training, "_load", cache(lambda choice, root: datasets.load()))
 
 
-def other_images() -> Federation:
-    """The toy federation with one pixel changed."""
-    toy = federation()
-    images = toy.sites[0].test.images.clone()
-    images[0, 0, 0, 0] ^= 1
-    changed = type(toy.sites[0].test)(images, toy.sites[0].test.targets)
-    site = type(toy.sites[0])(toy.sites[0].name, toy.sites[0].train, toy.sites[0].validation, changed)
-    return Federation(toy.name, (site, *toy.sites[1:]), toy.classes)
-
-
 def entries_of(text: str) -> dict:
     """What a record's text says, its rounds one by one."""
     entries = json.loads(text)

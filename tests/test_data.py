@@ -1,4 +1,4 @@
-"""Loading by name, the embedded federation, names of sites and classes, and the cache of decoded images."""
+"""Loading by name, embedded and dealt federations, names of sites and classes, and the cache of decoded images."""
 
 import errno
 import inspect
@@ -10,16 +10,19 @@ import loaders
 import numpy as np
 import pandas
 import pytest
+import torch
+from methods import TINY
 
-import fednb.datasets
+import fednb
 from fednb import registry, report
 from fednb.datasets import _cache as cache
 from fednb.datasets import shifted_digits
+from fednb.datasets.shift_dial import LOOKS
 from fednb.errors import DataError, RecipeError
 from fednb.federation import Federation, Site
 from fednb.recipe import Recipe
 from fednb.records.record import read
-from fednb.records.store import Store
+from fednb.records.training import federation_of
 
 
 class TestByName:
@@ -65,7 +68,7 @@ class TestNames:
 
     @pytest.mark.filterwarnings("error")
     @pytest.mark.parametrize("folder", ["**", "n" * 200])
-    def test_any_that_is_utf8_is_kept_from_the_folder_to_the_table(self, tmp_path, folder):
+    def test_any_that_is_utf8_is_kept_from_the_folder_to_the_table(self, tmp_path, store, folder):
         for number, (site, label) in enumerate(2 * list(zip(loaders.NAMES, loaders.NAMES[::-1], strict=True))):
             for image in range(2):
                 loaders.picture(tmp_path / folder / site / label / f"{number}_{image}.png", 2 * number + image)
@@ -77,7 +80,7 @@ class TestNames:
         assert cached == {file.name: file.stat().st_mtime_ns for file in (tmp_path / ".fednb_cache").iterdir()}
         small = {"name": "digits_cnn", "channels": 2, "width": 4}
         recipe = Recipe(federation={"name": "folders", "folder": folder, "size": 8}, model=small, rounds=1)
-        results = fednb.Study([recipe], store=Store(tmp_path / "runs")).run(data=tmp_path, jobs=1)
+        results = fednb.Study([recipe], store=store).run(data=tmp_path, jobs=1)
         (record,) = results.records
         assert record.clients == sorted(loaders.NAMES) == read(record.path).clients
         assert report.runs_table(results).html().encode()
@@ -190,3 +193,124 @@ def test_a_site_called_na_stays_one():
     assert f"{how})" in (Path(__file__).parents[1] / "docs" / "running.md").read_text(encoding="utf-8")
     again = pandas.read_csv(io.StringIO("client,accuracy\nNA,50.0\nb,\n"), **eval(f"dict({how})"))
     assert again["client"].tolist() == ["NA", "b"] and again["accuracy"].isna().tolist() == [False, True]
+
+
+# Federations that are dealt out with the seed of the run: ``{"name": "cifar10", "seed": "run"}``
+
+PLAIN = {"name": "cifar10", "clients": 2, "size": 8}
+OWN = PLAIN | {"seed": "run"}
+RECIPE = Recipe(**TINY | {"federation": OWN, "rounds": 1})
+
+
+@pytest.fixture(scope="module")
+def root(files_of):
+    return files_of("cifar10")
+
+
+def test_a_recipe_without_it_is_the_same_recipe():
+    assert Recipe(federation=PLAIN).key == Recipe(federation=PLAIN | {"seed": 0}).key == "02916c9a7465"
+    assert Recipe(federation=PLAIN).short["federation"] == PLAIN
+    assert len({Recipe(federation=own, seed=1).key for own in (PLAIN, PLAIN | {"seed": 1}, OWN)}) == 3
+    assert RECIPE.full["federation"]["seed"] == RECIPE.short["federation"]["seed"] == "run"
+    assert Recipe(**RECIPE.full) == Recipe(**RECIPE.short) == RECIPE
+
+
+def test_every_loader_with_a_seed_takes_it_and_no_other():
+    for name in registry.builtin("datasets"):
+        if "seed" in registry.options(registry.find("datasets", name)):
+            assert registry.complete("datasets", {"name": name, "seed": "run"})["seed"] == "run"
+        else:
+            with pytest.raises(RecipeError, match=f'{name} has no option "seed"'):
+                registry.complete("datasets", {"name": name, "seed": "run"})
+
+
+@pytest.mark.parametrize("given", [{"seed": "runs"}, {"clients": "run"}], ids=str)
+def test_another_text_and_another_option_are_refused_by_name(given):
+    with pytest.raises(RecipeError, match="cifar10 has .*'runs?'; expected a value of type int"):
+        Recipe(federation=PLAIN | given)
+
+
+def test_without_a_recipe_there_is_no_seed_of_a_run(root):
+    for asked in (fednb.datasets.load, fednb.datasets.available):
+        with pytest.raises(RecipeError, match='cifar10 has seed "run", which is the seed of a recipe'):
+            asked(root=root, **OWN)
+    assert not fednb.datasets.available(root=root, **RECIPE.dealt)
+
+
+def test_two_seeds_get_two_partitions_and_one_seed_the_same_again(root):
+    first, second, again = (federation_of(RECIPE.with_(seed=seed), root) for seed in (0, 1, 0))
+    assert first.fingerprint == again.fingerprint != second.fingerprint
+    for seed, found in enumerate((first, second)):
+        assert found.fingerprint == fednb.datasets.load(root=root, **PLAIN, seed=seed).fingerprint
+    plain = [federation_of(RECIPE.with_(federation=PLAIN, seed=seed), root).fingerprint for seed in (0, 1)]
+    assert plain == [first.fingerprint] * 2
+
+
+def test_a_study_records_each_seeds_own_images_and_finds_them_again(root, store):
+    study = fednb.Study(RECIPE.vary(seed=[0, 1]), store=store)
+    found = study.run(str(root))
+    assert [record.fingerprint for record in found.records] == [
+        fednb.datasets.load(root=root, **PLAIN, seed=seed).fingerprint for seed in (0, 1)
+    ]
+    assert not any("other images" in note for note in study.run(str(root)).notes)
+    assert found.frame["dealt_by_seed"].all() and "federation_seed" not in found.frame
+    both = fednb.Study([*study.recipes, RECIPE.with_(federation=PLAIN)], store=study.store).run(str(root)).frame
+    assert both.groupby("federation_seed")["dealt_by_seed"].first().to_dict() == {0: False, "run": True}
+
+
+# The shift dial: sites that are alike at level 0, and what each factor does to an image at the others
+
+
+def pixels(factor: str, level: int) -> list[np.ndarray]:
+    """The training images of each site, float64."""
+    return [
+        site.train.images.numpy().astype(float) for site in fednb.load("shift_dial", factor=factor, level=level).sites
+    ]
+
+
+def test_at_level_0_no_factor_does_anything_and_labels_never_change():
+    plain = fednb.load("shift_dial")
+    for factor in LOOKS:
+        assert fednb.load("shift_dial", factor=factor).fingerprint == plain.fingerprint
+        far = fednb.load("shift_dial", factor=factor, level=4)
+        assert far.fingerprint != plain.fingerprint
+        assert all(torch.equal(a.train.targets, b.train.targets) for a, b in zip(far.sites, plain.sites, strict=True))
+
+
+@pytest.mark.parametrize("level", [2, 4])
+def test_factors_are_what_they_say(level):
+    """Written out for single images; the first site is untouched but for its cast."""
+    share, plain = level / 4, pixels("colour", 0)
+    found = {factor: pixels(factor, level) for factor in LOOKS}
+    for factor in LOOKS.keys() - {"colour"}:
+        np.testing.assert_array_equal(found[factor][0], plain[0])
+    for site, cast in enumerate(([255, 0, 0], [0, 255, 0], [0, 0, 255], [255, 255, 0])):
+        toward = np.array(cast)[:, None, None]
+        np.testing.assert_allclose(
+            found["colour"][site][3], plain[site][3] + (toward - plain[site][3]) * share / 2, atol=0.51
+        )
+        image, less = plain[site][5], 1 - 0.8 * share * site / 3
+        np.testing.assert_allclose(found["contrast"][site][5], image.mean() * (1 - less) + image * less, atol=0.51)
+        noise = (found["noise"][site] - plain[site])[(plain[site] > 120) & (plain[site] < 135)]
+        assert noise.std() == pytest.approx(64 * share * site / 3, rel=0.1, abs=1e-9)
+    if level == 4:  # a right angle, counter-clockwise
+        np.testing.assert_allclose(found["rotation"][3], np.rot90(plain[3], 1, (2, 3)), atol=0.51)
+    at = np.arange(-20, 21)
+    kernel = np.exp(-(at**2) / (2 * (2 * share) ** 2))
+    seen = np.pad(plain[3][7, 0], 20, mode="symmetric")
+    for axis in (0, 1):
+        seen = np.apply_along_axis(np.convolve, axis, seen, kernel / kernel.sum(), "same")
+    np.testing.assert_allclose(found["blur"][3][7, 0], seen[20:-20, 20:-20], atol=0.6)  # scipy cuts the kernel off
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"factor": "color"}, 'no "color"; did you mean "colour"'),
+        ({"images": "mnist"}, 'no "mnist"'),
+        ({"level": 5}, "level 5; expected a whole number from 0 to 4"),
+    ],
+)
+def test_a_dial_that_is_not_there_is_refused(options, said):
+    with pytest.raises(RecipeError, match=said):
+        fednb.load("shift_dial", **options)

@@ -67,13 +67,6 @@ class TestFiles:
             load(name, tree)
         assert str(found.value) == f"{problem} Expected: {registry.file('datasets', name).NEEDS}"
 
-    @pytest.mark.parametrize("name", ["pacs"])
-    def test_all_folders_that_are_missing_are_named(self, tree, name):
-        paths = [tree / "pacs" / "photo", tree / "pacs" / "sketch"]
-        for path in paths:
-            shutil.rmtree(path)
-        assert fednb.datasets.available(name, tree) == f"There is no folder {paths[0]}, {paths[1]}."
-
     @having("image", {"ch_mnist", "cifar10", "office_home", "pacs"})
     def test_a_class_without_images_is_named(self, tree, name):
         folder = next(tree.glob(ROWS[name].image)).parent

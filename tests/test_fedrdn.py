@@ -177,13 +177,6 @@ def test_statistics_are_means_over_images_of_any_size():
     torch.testing.assert_close(std, torch.tensor([0.1]))
 
 
-@pytest.mark.parametrize(
-    ("images", "said"),
-    [
-        (torch.zeros(2, 3, 4, 4, dtype=torch.uint8), "images are torch.uint8; expected floats"),
-        (torch.linspace(0, 1, 96).reshape(2, 3, 4, 4) * torch.tensor([1, 0, 1])[:, None, None], "channel 1 is const"),
-    ],
-)
-def test_what_no_statistics_can_be_made_of(images, said):
-    with pytest.raises(DataError, match=said):
-        fedrdn.statistics(images)
+def test_statistics_of_whole_numbers_are_refused():
+    with pytest.raises(DataError, match="images are torch.uint8; expected floats"):
+        fedrdn.statistics(torch.zeros(2, 3, 4, 4, dtype=torch.uint8))

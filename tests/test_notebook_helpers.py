@@ -1,4 +1,4 @@
-"""The helpers that lie beside their notebooks: bytes of messages, features, own folders, and FedFA's Theorem 1."""
+"""The helpers that lie beside their notebooks: bytes of messages, features, own folders, FedFA's Theorem 1, toys."""
 
 from types import SimpleNamespace
 from unittest.mock import patch
@@ -25,6 +25,8 @@ from round_bytes import round_bytes
 from second_look import apart_by_seed, made_again, off_print
 from server_weights import sorted_curves, spans
 from shift import between_sites, site_accuracy
+from toy_offsets import data as toy_data
+from toy_offsets import training
 
 AVERAGE = (3 * 8 * 8 + 10) * 4  # bytes of an average: its pixels and 10 labels in float32
 
@@ -173,3 +175,50 @@ def test_the_layer_itself_does_what_is_measured(experiment):
         loss = torch.nn.functional.cross_entropy(experiment.model(experiment.images), experiment.targets)
     experiment.model.eval()
     assert float(loss) == pytest.approx(experiment.loss(draws, 1.0), rel=1e-12)
+
+
+# DisTrans' toy problems, against closed forms and independent loops
+
+LINEAR = {"true_weights": [[1.0, 1.0], [2.0, 1.5]], "spread": 0.5, "noise": 0.1}
+
+
+def clients_of(data, centre, points=80, seed=0):
+    return toy_data.make_clients(data["true_weights"], points, centre, data["spread"], data["noise"], seed)
+
+
+@pytest.mark.parametrize("centre", [0.0, 2.0, -1.0])
+def test_lowest_loss_solves_the_normal_equations(centre):
+    """A shift is a private bias for each client: two columns of zeros and ones in the design matrix."""
+    clients = clients_of(LINEAR, centre)
+    x = numpy.concatenate([c.x.numpy() for c in clients])
+    y = numpy.concatenate([c.y.numpy() for c in clients])
+    mine = numpy.repeat(numpy.eye(2), len(x) // 2, axis=0)  # [n, 2], which client a row belongs to
+    alone = numpy.concatenate([mine[:, [k]] * numpy.column_stack([x, numpy.ones(len(x))]) for k in (0, 1)], axis=1)
+    for learn, design in (((), x), (("q",), numpy.column_stack([x, mine])), (("p", "q"), alone)):
+        solution = numpy.linalg.solve(design.T @ design, design.T @ y)
+        assert training.lowest_loss(clients, learn) == pytest.approx(numpy.mean((design @ solution - y) ** 2), rel=1e-9)
+
+
+@pytest.mark.parametrize("learn", [("q",), ("p", "q"), ()])
+def test_federated_run_is_the_loop_by_hand(learn):
+    """Whole batches, so that their order does not matter. Loss mean(r^2) with r = w.(x + p x + q) - y has the
+    gradients 2 w mean(r) in q, 2 w mean(r x) in p and 2 mean(r x') in w; the offset steps first."""
+    clients, rate, p0 = clients_of(LINEAR, 2.0, points=30), 0.01, -0.2
+    data = [(c.x.numpy(), c.y.numpy()) for c in clients]
+    w, p, q = numpy.zeros(2), numpy.full((2, 2), p0), numpy.zeros((2, 2))
+    path, losses = [], []
+    for _ in range(5):
+        path.append(w)
+        losses.append(numpy.mean([numpy.mean(((x + p[k] * x + q[k]) @ w - y) ** 2) for k, (x, y) in enumerate(data)]))
+        replies = []
+        for k, (x, y) in enumerate(data):
+            r = (x + p[k] * x + q[k]) @ w - y
+            step_q, step_p = 2 * w * r.mean(), 2 * w * (r[:, None] * x).mean(0)
+            q[k] -= rate * step_q * ("q" in learn)
+            p[k] -= rate * step_p * ("p" in learn)
+            moved = x + p[k] * x + q[k]
+            replies.append(w - rate * 2 * ((moved @ w - y)[:, None] * moved).mean(0))
+        w = numpy.mean(replies, axis=0)
+    run = training.federate(clients, 4, p0, learn, rate, steps=1)
+    assert numpy.allclose(run.weights, path, rtol=1e-10)
+    assert numpy.allclose(run.losses, losses, rtol=1e-10)

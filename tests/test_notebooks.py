@@ -24,13 +24,8 @@ CHECKED = "nbval-check-output"
 SMOKE = (  # one of each shape: nbval executes all of them
     *("together/quickstart", "together/your_data", "together/your_method", "together/network", "together/vessels"),
     *("fedrdn/table1_main", "fedfa/table1_main", "fraug/table1_motivation", "distrans/table1_main"),
-    *(
-        "methods/fedrdn",
-        "fedrdn/table3_cross_site",
-        "fedfa/table4_unseen_clients",
-        "distrans/fig7_umap",
-        "distrans/table6_many_clients",
-    ),
+    *("methods/fedrdn", "fedrdn/table3_cross_site", "fedfa/table4_unseen_clients", "distrans/fig7_umap"),
+    "distrans/table6_many_clients",
 )
 
 
@@ -71,19 +66,11 @@ def test_unknown_name_and_wrong_type_are_refused(made, given, message):
     notebooks.check(book, {"PROFILE": "paper", "JOBS": 2, "RATE": 1, "SEEDS": [0, 1]})
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"DATA": 2024}, "DATA is 2024, of type int; expected str, with quotes around it"),
-        ({"SEEDS": 0}, "SEEDS is 0, of type int; expected list[int]."),
-    ],
-)
-def test_what_papermill_gives_is_held_to_the_types_of_the_cell(made, tmp_path, given, message):
+def test_what_papermill_gives_is_held_to_the_types_of_the_cell(made, tmp_path):
     """Its parameters go to the kernel past everything of ours."""
-    cell = 'DATA: str = ""\nSEEDS: list[int] = [0]'
-    book = made("a/b", ["import fednb\nfednb.check_parameters(globals())\nnever = DATA"], parameters=cell)
-    with pytest.raises(papermill.PapermillExecutionError, match=re.escape(f"NotebookError: {message}")):
-        papermill.execute_notebook(str(book.path), str(tmp_path / "out.ipynb"), given, progress_bar=False)
+    book = made("a/b", ["import fednb\nfednb.check_parameters(globals())\nnever = DATA"], parameters='DATA: str = ""')
+    with pytest.raises(papermill.PapermillExecutionError, match="NotebookError: DATA is 2024, of type int; "):
+        papermill.execute_notebook(str(book.path), str(tmp_path / "out.ipynb"), {"DATA": 2024}, progress_bar=False)
 
 
 def test_kinds_and_what_fits_them():

@@ -62,12 +62,6 @@ def test_of_many_clients_the_average_alone_is_shown(monkeypatch):
     assert list(table.cells.columns) == ["average"] and set(table.frame["client"]) == {"average"}
 
 
-def test_rows_of_other_seeds_say_how_many():
-    made = [results(algorithm=["fedavg"], seed=[0, 1]), results(algorithm=["fedbn"])]
-    found = Results(made[0].found | made[1].found, None)
-    assert list(overview.runs_table(found).cells.index) == ["FedAvg, 2 seeds", "FedBN, 1 seed"]
-
-
 def test_a_client_that_has_other_images_in_other_rows_has_all_their_numbers_in_its_head():
     made = results(federation=SIZES)
     object.__setattr__(made.records[1], "images", made.records[1].images | {"test": [25, 40]})

@@ -21,15 +21,21 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch, fresh) -> Path:
-    """A folder that is in no project and no checkout, the current one; what commands set is restored afterwards."""
+def place(tmp_path, monkeypatch):
+    """A folder that is in no project and no checkout, the current one; what commands set is restored afterwards, and
+    what is remembered of papers by their names is forgotten before and after."""
+    remembered = (papers._printed, papers.printed_federations, papers._frame, papers._rows, papers.toml)
+    for each in (*remembered, protocol._whole):
+        each.cache_clear()
     monkeypatch.setattr(notebooks, "__file__", str(tmp_path / "site-packages/fednb/commands/notebooks.py"))
     monkeypatch.setattr(notebooks, "_installed", lambda: ())
     for name in (registry.FOLDERS, "FEDNB_RUNS", "FEDNB_STALE"):
         monkeypatch.setenv(name, "")
     monkeypatch.setenv("FEDNB_DATA", str(tmp_path / "no-data"))
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    yield tmp_path
+    for each in (*remembered, protocol._whole):
+        each.cache_clear()
 
 
 @pytest.fixture

@@ -9,17 +9,6 @@ from fednb.loop.client import Client
 from fednb.methods import flow
 
 
-def draws(*key) -> list[float]:
-    return torch.rand(4, generator=randomness.generator(*key)).tolist()
-
-
-def test_a_key_gives_its_draws_whatever_was_drawn_before():
-    first = draws(0, 3, "clinic", "order")
-    torch.rand(7)
-    draws(0, 3, "clinic", "flow")
-    assert draws(0, 3, "clinic", "order") == first
-
-
 def test_seeds_are_those_of_the_recorded_runs():
     assert randomness.seed_for(0, 1, "clinic", "order") == 1834473666608630287
     assert 0 <= randomness.seed_for("anything", 2) < 2**63

@@ -16,7 +16,6 @@ from fednb.errors import RecipeError, StoreError
 from fednb.federation import IGNORED, Federation, Site, Split
 from fednb.loop.evaluate import hausdorff_95
 from fednb.recipe import Recipe
-from fednb.records.store import Store
 from fednb.records.training import train_one
 from fednb.study import Study
 from mask_pictures import READINGS, readings_table
@@ -130,9 +129,8 @@ class TestOfARun:
             wanted = np.mean([max(directed(one, other), directed(other, one)) for one, other in masks])
             assert found.loc[site.name, "hd95"] == pytest.approx(wanted, rel=1e-6)
 
-    def test_they_change_nothing_else_and_cost_some_bytes_an_image(self, monkeypatch, tmp_path):
+    def test_they_change_nothing_else_and_cost_some_bytes_an_image(self, monkeypatch, store):
         use_toy(monkeypatch, pixel_federation())
-        store = Store(tmp_path / "runs")
         recipes = Recipe(**PIXELS, rounds=1).vary(evaluation=[[], ["masks"]])
         plain, more = (train_one(recipe, store) for recipe in recipes)
         assert plain.rounds == more.rounds

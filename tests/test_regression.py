@@ -2,9 +2,8 @@
 
 To record them again, from the root of the repository: ``python tests/test_regression.py``. It writes
 ``recorded_runs.json`` and the hashes in ``fednb/records/behaviours.json``. Whatever still agrees keeps its recorded
-text:
-the last digit of another machine makes no record stale. The section ``agreed_on`` says on which arithmetics every entry
-was found to agree; the script adds its own.
+text: the last digit of another machine makes no record stale. The section ``agreed_on`` says on which arithmetics every
+entry was found to agree; the script adds its own.
 """
 
 import hashlib

@@ -9,7 +9,6 @@ from small_runs import SMALL, record
 
 from fednb import report
 from fednb.errors import DataError, RecipeError
-from fednb.records.store import Store
 from fednb.report.convergence import common_seeds, first_near, late_rise, late_steps
 from fednb.report.scores import image_scores
 from fednb.report.selection import RULES, rounds_taken, selected
@@ -127,10 +126,9 @@ def test_late_rise_is_of_each_runs_own_last_rounds():
     assert late_rise(run("fedavg", TESTS, images=TWO, unseen=("b",)))["fedavg"] == pytest.approx(50 - 70)
 
 
-def test_the_best_recipe_by_validation_is_that_of_the_best_mean_over_seeds(tmp_path):
-    """Right answers of 4 validation images in the only round: rate 0.1 has (4 + 0) / 2, 0.2 (3 + 3) / 2; on the test
+def test_the_best_recipe_by_validation_is_that_of_the_best_mean_over_seeds(store):
+    """Right answers of 4 validation images in the only round: rate 0.1 has (4 + 0) / 2, 0.2 (3 + 3) / 2; in the test
     images it is the other way round. One site alone is not enough: with (4, 0) it is the mean over sites."""
-    store = Store(tmp_path)
     right = {(0.1, 0): [4, 4], (0.1, 1): [0, 0], (0.2, 0): [4, 2], (0.2, 1): [3, 3]}
     recipes = SMALL.with_(rounds=1).vary(learning_rate=[0.1, 0.2], seed=[0, 1])
     for recipe in recipes:

@@ -3,7 +3,8 @@
 import os
 
 import pytest
-from small_runs import SMALL, other_images, record, use_toy
+from methods import federation
+from small_runs import SMALL, record, use_toy
 
 from fednb import papers
 from fednb.errors import RecipeError, RunError
@@ -128,7 +129,7 @@ def test_other_images_than_the_recorded_ones_are_reported(store, monkeypatch):
     recipes = SMALL.vary(seed=[0, 1])
     Study(recipes[:1], store=store).run()
     assert "not recorded" not in str(Study(recipes[:1], store=store).run().notes)
-    use_toy(monkeypatch, other_images())
+    use_toy(monkeypatch, federation(held_out=1))
     (note,) = Study(recipes[:1], store=store).run().notes
     assert str(recipes[0]) in note and "recorded from other images" in note
     (note,) = Study(recipes, store=store).run().notes  # also where another run is trained now

@@ -12,7 +12,7 @@ from multiprocessing import active_children
 import pytest
 import torch
 from methods import HELD_OUT, SIZES, federation, same
-from small_runs import FULL, SMALL, other_images, use_toy
+from small_runs import FULL, SMALL, use_toy
 
 from fednb.errors import RecipeError
 from fednb.loop.loop import FederatedRun
@@ -165,7 +165,7 @@ def test_a_checkpoint_from_something_else_is_not_used(store, monkeypatch, change
     interrupted(SMALL, store)
     saved = store.load_checkpoint(SMALL, "cpu")
     if change == "images":
-        use_toy(monkeypatch, other_images())
+        use_toy(monkeypatch, federation(held_out=1))
     if change == "code":
         monkeypatch.setattr(training, "source_hash", lambda: "another")  # of two changed copies of one commit, too
     if change == "defaults":

@@ -16,19 +16,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 IMPORTED = (
-    "IPython.display",
-    "fednb.report.plots",
-    "fednb.records.training",
-    "filelock",
-    "ipykernel.kernelapp",
-    "pandas.io.formats.style",
-    "platformdirs",
-    "scipy.ndimage",
-    "scipy.optimize",
-    "seaborn",
-    "sklearn.datasets",
-    "sklearn.manifold",
-    "torchvision",
+    *("IPython.display", "fednb.report.plots", "fednb.records.training", "filelock", "ipykernel.kernelapp"),
+    *("pandas.io.formats.style", "platformdirs", "scipy.ndimage", "scipy.optimize", "seaborn", "sklearn.datasets"),
+    *("sklearn.manifold", "torchvision"),
 )
 
 
