@@ -20,7 +20,7 @@ from fednb.recipe import Recipe
 
 SIZES = (("clinic", 11), ("harbour", 6), ("tower", 3))
 HEAD = ("head.weight", "head.bias")
-CLOSE = {"rtol": 1e-9, "atol": 1e-12}
+CLOSE = {"rtol": 1e-9, "atol": 1e-11}  # of sums in other orders
 SETTINGS = {
     "precision": "fp64",
     "rounds": 3,
