@@ -13,7 +13,7 @@ from fednb.errors import RecipeError
 from fednb.study import Results
 from ranks import ranks
 
-BASE = budget.bases("smoke", 2)["Shifted digits"]
+BASE = budget.bases(2, ["Shifted digits"])["Shifted digits"]
 LOW, HIGH = (96, 100, 16, 30), (120, 140, 20, 40)
 
 
@@ -52,6 +52,7 @@ def test_the_choice_is_by_validation_and_needs_all_tries():
     runs = budget.runs("Shifted digits", BASE, {"fedbn": best}, [0, 1], [0])
     assert [len(own) for own in runs.values()] == [2, 2, 4]
     assert {recipe.learning_rate for recipe in runs["unseen"]} == {best.learning_rate}
+    assert budget.runs("Label-skewed CIFAR-10", BASE, {"fedbn": best}, [0], [0])["unseen"] == []
 
 
 @pytest.fixture

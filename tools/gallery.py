@@ -22,7 +22,17 @@ TRACKS = {
     ),
     "Look further": (
         "What the tables do not show.",
-        ("batch_norm", "shift_dial", "looked_into", "pretrained", "vessels", "duplicate", "speed", "scoreboard"),
+        (
+            "equal_budget",
+            "batch_norm",
+            "shift_dial",
+            "looked_into",
+            "pretrained",
+            "vessels",
+            "duplicate",
+            "speed",
+            "scoreboard",
+        ),
     ),
     "Use your own": ("Your images, your method, your institutions.", ("your_data", "your_method", "network")),
 }

@@ -1,6 +1,7 @@
 """The generated parts of README and docs/, of records and of methods, and the page of results/: what is recorded."""
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import gallery
@@ -53,6 +54,7 @@ last round there, and the others in `earlier`:
 
 ```python
 import base64, bz2, json
+from functools import partial
 from pathlib import Path
 import numpy
 
@@ -128,12 +130,15 @@ def judged(claims: DataFrame) -> str:
     return "\n".join([*rows, "", sentence])
 
 
-def batch_norm(_) -> str:
-    """The answer of ``together/batch_norm``, from its outputs."""
-    [notebook] = [each for each in notebooks.select() if each.name == "together/batch_norm"]
-    link = "[batch_norm](notebooks/together/batch_norm.ipynb)"
+QUESTIONS = {"batch_norm": "Is it the method, or batch normalisation?"}  # by the notebook that answers it
+
+
+def answer(name: str, _) -> str:
+    """What ``together/<name>`` found, from its outputs."""
+    [notebook] = [each for each in notebooks.select() if each.name == f"together/{name}"]
     outcome = gallery.outcome_of(notebook).removeprefix("embedded digits: ")
-    return f"**Is it the method, or batch normalisation?** {outcome[0].upper()}{outcome[1:]} ({link})."
+    link = f"[{name}](notebooks/together/{name}.ipynb)"
+    return f"**{QUESTIONS[name]}** {outcome[0].upper()}{outcome[1:]} ({link})."
 
 
 def _counted(verdicts) -> str:
@@ -166,7 +171,7 @@ def some_methods(_) -> str:
 
 # Of each page its generated parts, each of which gets the claims.
 PAGES = {
-    "README.md": {"headline": headline, "batch_norm": batch_norm, "scoreboard": judged},
+    "README.md": {"headline": headline, **{name: partial(answer, name) for name in QUESTIONS}, "scoreboard": judged},
     "docs/methods.md": {"methods": some_methods},
 }
 

@@ -42,9 +42,8 @@ SITES = {  # each unseen in turn; a label skew has no such question
 }
 
 
-def bases(profile: str, rounds: int) -> dict[str, Recipe]:
-    """FedAvg's recipes by the name of the federation; ``smoke`` has the embedded digits alone."""
-    names = [*FEDERATIONS][: 1 if profile == "smoke" else None]
+def bases(rounds: int, names: list[str]) -> dict[str, Recipe]:
+    """FedAvg's recipes by the name of the federation."""
     return {name: federations.base(rounds).with_(federation=FEDERATIONS[name]) for name in names}
 
 
@@ -115,9 +114,9 @@ def runs(name: str, base: Recipe, chosen: dict, seeds: list[int], unseen_seeds: 
     """By what they are for the runs of all methods on one federation: ``tuned``; ``default``; ``unseen``, with each
     site left out of training in turn."""
     sites = [(site,) for site in SITES.get(name, ())]
-    away = [own for recipe in chosen.values() for own in recipe.vary(unseen=sites, seed=unseen_seeds)] if sites else []
+    away = chosen.values() if sites and unseen_seeds else ()
     return {
         "tuned": [own for recipe in chosen.values() for own in recipe.vary(seed=seeds)],
         "default": [own for recipe in defaults(base, chosen).values() for own in recipe.vary(seed=seeds)],
-        "unseen": away,
+        "unseen": [own for recipe in away for own in recipe.vary(unseen=sites, seed=unseen_seeds)],
     }

@@ -60,9 +60,14 @@ def counted(rows: DataFrame) -> list[str]:
 
 
 def at_the_end(rows: DataFrame) -> str:
-    """Which run gains most at the strongest shift by each factor, on average over the kinds of images."""
+    """Which run gains most at the strongest shift by each factor, on average over the kinds of images, and its gain
+    without a shift."""
+    plain = rows[rows["federation"].str.endswith(", 0")].groupby("run")["gain"].mean().map(wording.signed)
     parts = rows["federation"].str.extract(r"(?P<images>\w+), (?P<factor>\w+) (?P<level>\d)")
     rows = rows.join(parts).dropna(subset="factor")
     means = rows[rows["level"] == rows["level"].max()].pivot_table("gain", "factor", "run", sort=False)
-    most = [f"{factor} {labels.short(own.idxmax())} {wording.signed(own.max())}" for factor, own in means.iterrows()]
+    most = [
+        f"{factor} {labels.short(own.idxmax())} {wording.signed(own.max())} (without shift {plain[own.idxmax()]})"
+        for factor, own in means.iterrows()
+    ]
     return f"the largest gain at level {rows['level'].max()}: {', '.join(most)}"

@@ -52,17 +52,16 @@ def answer(tables: dict) -> list[str]:
     least, most = (found(alone, key=lambda name: alone[name]["ours"]) for found in (min, max))
     gives = " to ".join(f"{_points(alone[name])} on {name}" for name in dict.fromkeys((least, most)))
     largest = max(after, key=lambda name: after[name]["ours"])
-    above, left = (_above(row["direction"] for row in rows.values()) for rows in (alone, after))
+    above, left, lost = (
+        sum(row["direction"] == word for row in rows.values())
+        for rows, word in ((alone, "above"), (after, "above"), (after, "below"))
+    )
     return [
         f"own running statistics, which need no training, give FedAvg {gives}, significant on {above} of {len(alone)} "
-        f"data sets; of the methods' {len(before)} gains over FedAvg {_above(before)} are significant, with own "
-        f"statistics on both sides {left}",
+        f"federations; {before.count('above')} of {len(before)} differences between the methods and FedAvg are "
+        f"significant gains, with own statistics on both sides {left}, and {lost} are significant losses",
         f"the largest gain with own statistics on both sides is {largest}: {_points(after[largest])}",
     ]
-
-
-def _above(directions) -> int:
-    return sum(direction == "above" for direction in directions)
 
 
 def remains(name: str, table, results) -> str:
