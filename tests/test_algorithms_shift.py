@@ -5,7 +5,6 @@ from itertools import pairwise
 import pytest
 import torch
 from test_algorithms import (
-    CLOSE,
     agree,
     ascended,
     by_size,
@@ -23,6 +22,8 @@ from test_algorithms import number as doubles
 
 from fednb.methods import Batch
 from fednb.methods.algorithms.fedrobust import FedRobust
+
+WIDER = {"rtol": 1e-7, "atol": 1e-9}  # its ascent magnifies what sums in another order leave
 
 __all__ = ["plain"]  # a fixture
 
@@ -96,11 +97,11 @@ def test_fedrobust(plain, later):
 
             ended[site.name], _ = local(w, site, t, slope)
         w = mean(by_size(sites), ended)
-    agree(run, w)
+    agree(run, w, WIDER)
     for site in sites:
         kept = run.clients[site.name].memories["fedrobust"]
         for name, value in shift[site.name].items():
-            torch.testing.assert_close(kept[name], value, **CLOSE)
+            torch.testing.assert_close(kept[name], value, **WIDER)
         assert (kept["matrix"] - identity).abs().max() > 1e-3 and kept["offset"].abs().max() > 1e-6
 
 
