@@ -154,6 +154,6 @@ def hint(reading: float) -> list[str]:
         f"Site accuracy foretells the gain there, by rank correlation, of {_certain(foretold)}.",
         f"On federations that were held out such hints were off by {off[0]:.1f} points on average, the dial's mean "
         f"gain by {off[1]:.1f}.",
-        *(["At 100 % it cannot tell a weak shift from a strong one."] if high > 99 else []),
+        *(["Near 100 % it cannot tell a weak shift from a strong one."] if high > 99 else []),
         "This is a hint from small images in a small network, and no result.",
     ]
