@@ -76,4 +76,4 @@ def test_the_house_stays_small():
         folder: sum(len(path.read_text().splitlines()) for path in (HOUSE.parent / folder).rglob("*.py"))
         for folder in ("fednb", "tests")
     }
-    assert lines["fednb"] <= 17_000 and lines["tests"] <= 15_700, lines
+    assert lines["fednb"] <= 17_000 and lines["tests"] <= 15_500, lines
