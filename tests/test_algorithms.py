@@ -154,10 +154,10 @@ def by_size(sites) -> dict[str, float]:
     return {site.name: len(site.train) / total for site in sites}
 
 
-def agree(run: FederatedRun, w: dict, close: dict = CLOSE) -> None:
+def agree(run: FederatedRun, w: dict) -> None:
     assert run.server.model.keys() == w.keys()
     for name, value in w.items():
-        torch.testing.assert_close(run.server.model[name], value, **close)
+        torch.testing.assert_close(run.server.model[name], value, **CLOSE)
 
 
 def averaged(run: FederatedRun, w: dict, slope_of) -> None:

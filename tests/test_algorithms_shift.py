@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 import torch
 from test_algorithms import (
+    CLOSE,
     agree,
     ascended,
     by_size,
@@ -22,8 +23,6 @@ from test_algorithms import number as doubles
 
 from fednb.methods import Batch
 from fednb.methods.algorithms.fedrobust import FedRobust
-
-WIDER = {"rtol": 1e-7, "atol": 1e-9}  # its ascent magnifies what sums in another order leave
 
 __all__ = ["plain"]  # a fixture
 
@@ -71,7 +70,7 @@ def shifted(x, matrix, offset):
 @pytest.mark.parametrize("later", [{}, {"augmentations": ({"name": "normalise", "mean": (0.5, 0.4, 0.3)},)}], ids=str)
 def test_fedrobust(plain, later):
     """The shift is of images in [0, 1]; what is normalised afterwards has its slope by the chain rule."""
-    eta, penalty = {"matrix": 0.4, "offset": 0.2}, {"matrix": 0.7, "offset": 0.3}
+    eta, penalty = {"matrix": 0.1, "offset": 0.05}, {"matrix": 0.7, "offset": 0.3}
     options = {f"{part}_rate": eta[part] for part in eta} | {f"{part}_penalty": penalty[part] for part in eta}
     run, w = start(algorithm={"name": "fedrobust", **options}, **later)
     centre, spread = doubles([0, 0, 0]), doubles([1, 1, 1])
@@ -97,11 +96,11 @@ def test_fedrobust(plain, later):
 
             ended[site.name], _ = local(w, site, t, slope)
         w = mean(by_size(sites), ended)
-    agree(run, w, WIDER)
+    agree(run, w)
     for site in sites:
         kept = run.clients[site.name].memories["fedrobust"]
         for name, value in shift[site.name].items():
-            torch.testing.assert_close(kept[name], value, **WIDER)
+            torch.testing.assert_close(kept[name], value, **CLOSE)
         assert (kept["matrix"] - identity).abs().max() > 1e-3 and kept["offset"].abs().max() > 1e-6
 
 
