@@ -137,6 +137,8 @@ class Recipe:
         for name, given in values.items():
             if not isinstance(given, list | tuple | range) or not given:
                 raise RecipeError(f"{name} varies over {given!r}; expected a list of at least one value.")
+            if name == "seed" and len({repr(seed) for seed in given}) < len(given):
+                raise RecipeError(f"seed varies over {given!r}; expected each of them once.")
         combinations = itertools.product(*values.values())
         return [replace(self, **dict(zip(values, combination, strict=True))) for combination in combinations]
 

@@ -118,6 +118,7 @@ def test_vary_makes_every_combination():
         ({"seeds": [0]}, 'no setting "seeds"; did you mean "seed"'),
         ({"algorithm": "fedavg"}, "algorithm varies over 'fedavg'; expected a list"),
         ({"seed": []}, "seed varies over .*; expected a list of at least one value"),
+        ({"seed": [0, 0]}, "seed varies over .*; expected each of them once"),
     ],
 )
 def test_what_a_recipe_cannot_vary_over_is_refused(given, message):
