@@ -25,6 +25,7 @@ def pareto(boards: dict[str, DataFrame], title: str):
         if cost == "seconds":
             axes.set_xscale("log")
             axes.xaxis.set_major_formatter("{x:g}")
+            axes.xaxis.set_minor_formatter("{x:g}")
         else:
             axes.set_xlim(left=0)
         decorate(axes, costs[cost], "accuracy (%)" if cost == "seconds" else "", name if cost == "seconds" else "")
