@@ -1,5 +1,7 @@
 """The same budget for every method: what is drawn, what is chosen, effects and ranks of made runs."""
 
+from types import SimpleNamespace
+
 import numpy
 import pytest
 from made_results import IMAGES, mean_accuracy, results, seeds_of
@@ -32,16 +34,19 @@ def test_six_configurations_of_which_one_is_the_default_and_five_lie_each_in_its
             assert numpy.sort(5 * shares) == pytest.approx([0.5, 1.5, 2.5, 3.5, 4.5], abs=0.52)  # of three digits
 
 
-def test_a_method_joins_with_its_ranges():
-    mine = {"fedavg+fedfa": {"probability": (0.1, 1.0), "variant": ["paper"]}}
-    assert budget.entrants("smoke", mine)["fedavg+fedfa"] == mine["fedavg+fedfa"]
-    for wrong in (0.1, (1, 0.1), (0, 1), [], ("a", "b")):
-        with pytest.raises(RecipeError, match="fedavg\\+fedfa joins with probability from .*; expected two numbers"):
-            budget.entrants("quick", {"fedavg+fedfa": {"probability": wrong}})
+def test_a_method_joins_with_the_ranges_of_its_file(monkeypatch):
+    mine = {"probability": (0.1, 1.0), "variant": ["paper"]}
+    files = {("augmentations", "mine"): SimpleNamespace(RANGES=mine), ("algorithms", "plain"): SimpleNamespace()}
+    monkeypatch.setattr(budget.registry, "file", lambda *place: files[place])
+    assert budget.entrants("smoke", "fedavg+mine")["fedavg+mine"] == mine
+    assert budget.entrants("smoke", "plain")["plain"] == {} and len(budget.entrants("quick", "")) == 19
+    for mine["probability"] in (0.1, (1, 0.1), (0, 1), [], ("a", "b")):
+        with pytest.raises(RecipeError, match="fedavg\\+mine joins with probability from .*; expected two numbers"):
+            budget.entrants("quick", "fedavg+mine")
 
 
 def test_the_choice_is_by_validation_and_needs_all_tries():
-    entrants = budget.entrants("smoke", {})
+    entrants = budget.entrants("smoke", "")
     every = {run: budget.tries(BASE, run, ranges) for run, ranges in entrants.items()}
     found = {recipe: record(recipe) for own in every.values() for recipe in own}
     best = every["fedbn"][3]

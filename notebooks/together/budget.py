@@ -1,7 +1,7 @@
 """The same budget for every method: which configurations are tried, and the runs of the one that is chosen."""
 
 import federations
-from fednb import Recipe, report
+from fednb import Recipe, registry, report
 from fednb.errors import RecipeError
 from fednb.randomness import random_state
 from fednb.study import Results
@@ -47,19 +47,23 @@ def bases(rounds: int, names: list[str]) -> dict[str, Recipe]:
     return {name: federations.base(rounds).with_(federation=FEDERATIONS[name]) for name in names}
 
 
-def entrants(profile: str, joining: dict) -> dict[str, dict]:
-    """Each run's own options and their ranges: those of ``METHODS``, at ``smoke`` three of them, and those that join.
+def entrants(profile: str, joining: str) -> dict[str, dict]:
+    """Each run's own options and their ranges: those of ``METHODS``, at ``smoke`` three of them, and a run that joins.
 
-    joining: ``{"fedavg+my_method": {"strength": (0.1, 1.0), "kind": ["a", "b"]}}``. RecipeError for a range that is
-    neither two numbers above 0 nor a list."""
+    joining: ``"fedavg+mine"``, or "". The file of its last method may have ``RANGES``, as in ``METHODS``:
+    ``{"strength": (0.1, 1.0), "kind": ["a", "b"]}``. RecipeError for a range that is neither two numbers above 0 nor a
+    list, or a method that is not found."""
     names = ["fedavg", "fedavg+own_statistics", "fedbn"] if profile == "smoke" else [*METHODS]
-    for run, ranges in joining.items():
-        for option, values in ranges.items():
-            pair = isinstance(values, tuple) and len(values) == 2 and all(isinstance(v, int | float) for v in values)
-            if not (isinstance(values, list) and values or pair and 0 < values[0] < values[1]):
-                wanted = "two numbers above 0 in brackets, (0.1, 1.0), or a list of values"
-                raise RecipeError(f"{run} joins with {option} from {values!r}; expected {wanted}.")
-    return {run: METHODS[run][0] for run in names} | joining
+    found = {run: METHODS[run][0] for run in names}
+    if joining:
+        *before, name = joining.split("+")
+        found[joining] = getattr(registry.file("augmentations" if before else "algorithms", name), "RANGES", {})
+    for option, values in found.get(joining, {}).items():
+        pair = isinstance(values, tuple) and len(values) == 2 and all(isinstance(v, int | float) for v in values)
+        if not (isinstance(values, list) and values or pair and 0 < values[0] < values[1]):
+            wanted = "two numbers above 0 in brackets, (0.1, 1.0), or a list of values"
+            raise RecipeError(f"{joining} joins with {option} from {values!r}; expected {wanted}.")
+    return found
 
 
 def with_method(base: Recipe, run: str, options: dict, rate: float) -> Recipe:
