@@ -5,10 +5,12 @@ from types import SimpleNamespace
 import numpy
 import pytest
 from made_results import IMAGES, mean_accuracy, results, seeds_of
+from pandas import DataFrame
 from small_runs import record
 
 import budget
 import budget_board
+import budget_words
 import fednb
 from budget_figure import front
 from fednb.errors import RecipeError
@@ -108,7 +110,20 @@ def test_intervals_of_ranks_hold_images_and_seeds():
 
 
 def test_the_front_is_what_none_beats_for_less():
-    from pandas import DataFrame
-
     board = DataFrame({"mean": [70, 80, 75, 80], "seconds": [1.0, 2.0, 3.0, 2.5]}, index=["a", "b", "c", "d"])
     assert [*front(board, "seconds").index] == ["a", "b"]
+
+
+@pytest.mark.parametrize(("second", "who"), [("above", "MOON on Digits"), ("inconclusive", "none")])
+def test_the_answer_names_who_is_above_both_references(second, who):
+    rows = [
+        ("moon", "fedbn", "above", 2.0),
+        ("moon", "fedavg+own_statistics", second, 1.0),
+        ("fedprox", "fedbn", "above", 3.0),
+        ("fedprox", "fedavg+own_statistics", "inconclusive", 0.5),
+    ]
+    frame = DataFrame(rows, columns=["better", "worse", "direction", "ours"])
+    frame[["together_low", "together_high"]] = -1.0, 4.0
+    first, best = budget_words.answer({"Digits": frame})
+    assert first.startswith(f"of 2 other methods {who} is significantly above both") and "on 1 federation," in first
+    assert best == "Digits: the best other is MOON, +1.0 (-1.0 to +4.0) over FedAvg + own statistics"

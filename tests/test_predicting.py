@@ -1,4 +1,4 @@
-"""What the meters foretell: rank correlations against scipy's, the nearest settings, and the recorded readings."""
+"""What the meters predict: rank correlations against scipy's, the nearest settings, and the recorded readings."""
 
 import numpy
 import pandas
@@ -9,8 +9,9 @@ from scipy.stats import spearmanr
 import dial
 import federations
 import fednb
-import foretelling
 import meters
+import predicting
+from fednb.report import labels
 from fednb.report.wording import setting
 
 
@@ -19,14 +20,14 @@ def made(monkeypatch):
     """Gains of all runs and readings at the settings of the dial, drawn: the first run's go with site accuracy."""
     draws, names = numpy.random.default_rng(1), [*dial.settings()]
     read = pandas.DataFrame(draws.uniform(0, 100, (len(names), 3)), names, [*meters.METERS])
-    monkeypatch.setattr(foretelling, "readings", lambda: read)
+    monkeypatch.setattr(predicting, "readings", lambda: read)
     gains = {run: draws.normal(size=len(names)) for run in dial.RUNS} | {dial.RUNS[0]: read["site_accuracy"] ** 3}
     rows = [
         {"federation": name, "run": run, "gain": value, "low": -1.0, "high": 1.0}
         for run, values in gains.items()
         for name, value in zip(names, values, strict=True)
     ]
-    return foretelling.measured(pandas.DataFrame(rows))
+    return predicting.measured(pandas.DataFrame(rows))
 
 
 def test_the_dial_has_42_settings_and_level_0_once():
@@ -36,7 +37,7 @@ def test_the_dial_has_42_settings_and_level_0_once():
 
 
 def test_rank_correlations_are_scipys(made):
-    found = foretelling.foretells(made)
+    found = predicting.correlations(made)
     assert len(found) == len(dial.RUNS) * 3
     for row in found.itertuples():
         own = made[made["run"] == row.run]
@@ -54,43 +55,63 @@ def test_an_interval_resamples_factors_as_wholes(made):
     pair = alike["federation"].str.rpartition(" ")[0]
     for column in ("gain", *meters.METERS):
         alike[column] = alike.groupby([pair, "run"])[column].transform("mean")
-    foretelling.readings().update(alike.drop_duplicates("federation").set_index("federation")[[*meters.METERS]])
-    wide, narrow = (foretelling.foretells(rows).eval("high - low").median() for rows in (alike, made))
+    predicting.readings().update(alike.drop_duplicates("federation").set_index("federation")[[*meters.METERS]])
+    wide, narrow = (predicting.correlations(rows).eval("high - low").median() for rows in (alike, made))
     assert wide > 1.3 * narrow
 
 
 def test_the_nearest_settings_are_five_and_all_as_near_as_the_fifth(made):
     for reading in (0, 50, 100):
         known = made.drop_duplicates("federation").set_index("federation")["site_accuracy"]
-        near = foretelling.nearest(made, reading)
+        near = predicting.nearest(made, reading)
         assert {*near["federation"]} == {*(known - reading).abs().sort_values().index[:5]}
     made["site_accuracy"] = made["site_accuracy"].clip(upper=60)
-    assert (foretelling.nearest(made, 90)["site_accuracy"] == 60).all()
-    assert foretelling.nearest(made, 90)["federation"].nunique() > 5
+    assert (predicting.nearest(made, 90)["site_accuracy"] == 60).all()
+    assert predicting.nearest(made, 90)["federation"].nunique() > 5
 
 
-def test_a_gain_is_foretold_by_the_mean_of_the_nearest(made):
+def test_a_gain_is_predicted_by_the_mean_of_the_nearest(made):
     other = pandas.DataFrame({"federation": "mine", "run": dial.RUNS[:1], "gain": 7.0, "site_accuracy": 40.0})
-    [row] = foretelling.predicted(made, other).itertuples()
+    [row] = predicting.predictions(made, other).itertuples()
     own = made[made["run"] == dial.RUNS[0]]
     near = own.iloc[(own["site_accuracy"] - 40).abs().argsort()[:5]]
-    assert row.foretold == pytest.approx(near["gain"].mean()) and row.plain == pytest.approx(own["gain"].mean())
+    assert row.predicted == pytest.approx(near["gain"].mean()) and row.plain == pytest.approx(own["gain"].mean())
 
 
 def test_held_out_gains_are_ranked_with_their_federations_as_wholes(made):
-    guessed = made.assign(foretold=made["gain"] + made["site_accuracy"])
-    found, low, high = foretelling.held_out(guessed)
-    assert found == pytest.approx(spearmanr(guessed["gain"], guessed["foretold"]).statistic) and low < found < high
-    one = foretelling.held_out(guessed[guessed["federation"] == "digits, 0"])
+    guessed = made.assign(predicted=made["gain"] + made["site_accuracy"], plain=made["gain"] - made["site_accuracy"])
+    for (found, low, high), by in zip(predicting.held_out(guessed), ("predicted", "plain"), strict=False):
+        assert found == pytest.approx(spearmanr(guessed["gain"], guessed[by]).statistic) and low < found < high
+    near, plain, apart = predicting.held_out(guessed)
+    assert apart[0] == pytest.approx(near[0] - plain[0]) and apart[1] > near[1] - plain[2]
+    one = predicting.held_out(guessed[guessed["federation"] == "digits, 0"])[0]
     assert one[0] == pytest.approx(one[1]) == pytest.approx(one[2])
+
+
+@pytest.mark.parametrize(("sign", "words"), [(1, "are better than"), (-1, "are worse than")])
+def test_the_answer_is_by_the_interval_of_the_difference(made, sign, words):
+    noise = made["gain"].sample(frac=1, random_state=0).to_numpy()
+    both = {"predicted": made["gain"], "plain": noise}
+    guessed = made.assign(**(both if sign > 0 else dict(zip(both, reversed(both.values()), strict=True))))
+    lines = predicting.in_words(predicting.correlations(made), guessed)
+    assert words in lines[0] and "each factor" not in lines[0]
+    assert all(labels.short(run) in line for run in dial.RUNS for line in lines[2:5])
+    same = predicting.in_words(predicting.correlations(made), made.assign(predicted=noise, plain=noise))
+    assert "are not shown to be better than" in same[0]
+
+
+def test_the_run_that_is_predicted_best_is_held_against_the_best():
+    rows = [("a", "fedbn", 3.0, 9.0), ("a", "fedavg+fedfa", 5.0, 1.0), ("b", "fedbn", 4.0, 9.0)]
+    guessed = pandas.DataFrame(rows, columns=["federation", "run", "gain", "predicted"])
+    assert predicting.choice(guessed).endswith("FedBN: it is the best on 1 of 2, and at most 2.0 points below the best")
 
 
 @pytest.mark.parametrize("name", ["digits, 0", "digits, blur 3"])
 def test_recorded_readings_are_what_the_meters_read(name, monkeypatch):
     monkeypatch.setattr(meters.models, "lacks", lambda *_: "no weights")
     found = meters.meters(fednb.load(**dial.settings()[name]))
-    assert found == pytest.approx(foretelling.readings().loc[name, [*found]].to_dict(), rel=1e-4)
-    assert {*foretelling.readings().index} == {*dial.settings(), *federations.bases("quick", 40)}
+    assert found == pytest.approx(predicting.readings().loc[name, [*found]].to_dict(), rel=1e-4)
+    assert {*predicting.readings().index} == {*dial.settings(), *federations.bases("quick", 40)}
 
 
 def test_squeezenet_sees_images_one_by_one():
@@ -104,13 +125,14 @@ def test_squeezenet_sees_images_one_by_one():
 
 def test_two_sites_are_needed():
     federation = fednb.load("shifted_digits")
-    [line] = foretelling.of_federation(federation.only(federation.sites[0].name))
+    [line] = predicting.of_federation(federation.only(federation.sites[0].name))
     assert line == "The meters need two sites of 5 training images."
 
 
 def test_the_hint_names_each_run_with_its_range_at_the_nearest_recorded_settings(monkeypatch):
     """At a reading of 100: the settings of colour, which are all as near, of the records that lie in results/."""
-    points, correlated, off, saturated, caveat = foretelling.hint(100)
+    points, correlated, off, saturated, caveat = predicting.hint(100)
+    assert "The dial's 6 nearest settings (6 of colour; readings 100 to 100 %)" in points
     [line] = [part for part in points.split(": ")[1].split("), ") if part.startswith("FedRDN ")]
     at = {name: own for name, own in dial.settings(["digits"], ["colour"]).items() if own["level"]}
     found = {name: dial.recorded(federations.base(20).with_(federation=own)) for name, own in at.items()}
@@ -118,11 +140,11 @@ def test_the_hint_names_each_run_with_its_range_at_the_nearest_recorded_settings
     for value in (own.min(), own.max()):
         assert f"{value:+.1f}" in line
     assert [run in points for run in ("FedFA", "FRAug", "DisTrans", "own statistics", "FedBN")] == [True] * 5
-    assert correlated.startswith("Site accuracy foretells") and "no result" in caveat
-    assert "100 %" in saturated and len(foretelling.hint(50)) == 4
-    assert off.startswith("On federations that were held out such hints were off by")
-    monkeypatch.setattr(foretelling, "settings", dict)
-    assert foretelling.hint(100) == ["No hint: no run on the shift dial is recorded here."]
+    assert correlated.startswith("Rank correlation of site accuracy") and "no result" in caveat
+    assert "100 %" in saturated and len(predicting.hint(50)) == 4
+    assert off.startswith("On held-out federations the mean absolute error of such hints is")
+    monkeypatch.setattr(predicting, "settings", dict)
+    assert predicting.hint(100) == ["No hint: no run on the shift dial is recorded here."]
 
 
 def test_methods_without_a_meaning_for_masks_are_left_out():

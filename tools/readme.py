@@ -1,7 +1,6 @@
 """The generated parts of README and docs/, of records and of methods, and the page of results/: what is recorded."""
 
 from collections import Counter
-from functools import partial
 from pathlib import Path
 
 import gallery
@@ -130,15 +129,20 @@ def judged(claims: DataFrame) -> str:
     return "\n".join([*rows, "", sentence])
 
 
-QUESTIONS = {"batch_norm": "Is it the method, or batch normalisation?"}  # by the notebook that answers it
+QUESTIONS = {  # by the notebook that answers it
+    "batch_norm": "Is it the method, or batch normalisation?",
+    "equal_budget": "Which method, at the same budget?",
+}
 
 
-def answer(name: str, _) -> str:
-    """What ``together/<name>`` found, from its outputs."""
-    [notebook] = [each for each in notebooks.select() if each.name == f"together/{name}"]
-    outcome = gallery.outcome_of(notebook).removeprefix("embedded digits: ")
-    link = f"[{name}](notebooks/together/{name}.ipynb)"
-    return f"**{QUESTIONS[name]}** {outcome[0].upper()}{outcome[1:]} ({link})."
+def answers(_) -> str:
+    """What each notebook of ``QUESTIONS`` found, from its outputs."""
+    found = {notebook.name: gallery.outcome_of(notebook) for notebook in notebooks.select()}
+    lines = []
+    for name, question in QUESTIONS.items():
+        outcome = found[f"together/{name}"].removeprefix("embedded digits: ")
+        lines.append(f"**{question}** {outcome[0].upper()}{outcome[1:]} ([{name}](notebooks/together/{name}.ipynb)).")
+    return "\n\n".join(lines)
 
 
 def _counted(verdicts) -> str:
@@ -171,7 +175,7 @@ def some_methods(_) -> str:
 
 # Of each page its generated parts, each of which gets the claims.
 PAGES = {
-    "README.md": {"headline": headline, **{name: partial(answer, name) for name in QUESTIONS}, "scoreboard": judged},
+    "README.md": {"headline": headline, "questions": answers, "scoreboard": judged},
     "docs/methods.md": {"methods": some_methods},
 }
 

@@ -13,11 +13,11 @@ def answer(against: dict[str, DataFrame]) -> list[str]:
     better of the two.
 
     against: by name of the federation, of ``budget_board.against_references``."""
-    both = {name: _above_both(rows) for name, rows in against.items()}
-    pairs = [(labels.short(run), name) for name, runs in both.items() for run in runs]
-    where = f"on {len(against)} data set{'s' * (len(against) > 1)}"
-    said = ", ".join(f"{run} on {name}" for run, name in pairs) or "none"
-    lines = [f"tuned methods significantly above both a tuned FedBN and FedAvg with own statistics {where}: {said}"]
+    pairs = [f"{labels.short(run)} on {name}" for name, rows in against.items() for run in _above_both(rows)]
+    others = {run for rows in against.values() for run in rows["better"]} - {*REFERENCES}
+    where = f"on {len(against)} federation{'s' * (len(against) > 1)}"
+    said = f"is significantly above both FedBN and FedAvg with own statistics {where}, six configurations each"
+    lines = [f"of {len(others)} other methods {', '.join(pairs) or 'none'} {said}"]
     for name, rows in against.items():
         least = rows.groupby("better")["ours"].min().drop(list(REFERENCES), errors="ignore")
         run = least.idxmax()

@@ -60,14 +60,31 @@ def counted(rows: DataFrame) -> list[str]:
 
 
 def at_the_end(rows: DataFrame) -> str:
-    """Which run gains most at the strongest shift by each factor, on average over the kinds of images, and its gain
-    without a shift."""
-    plain = rows[rows["federation"].str.endswith(", 0")].groupby("run")["gain"].mean().map(wording.signed)
+    """Which run gains most at the strongest shift by each factor, on average over the kinds of images."""
     parts = rows["federation"].str.extract(r"(?P<images>\w+), (?P<factor>\w+) (?P<level>\d)")
     rows = rows.join(parts).dropna(subset="factor")
     means = rows[rows["level"] == rows["level"].max()].pivot_table("gain", "factor", "run", sort=False)
-    most = [
-        f"{factor} {labels.short(own.idxmax())} {wording.signed(own.max())} (without shift {plain[own.idxmax()]})"
-        for factor, own in means.iterrows()
-    ]
+    most = [f"{factor} {labels.short(own.idxmax())} {wording.signed(own.max())}" for factor, own in means.iterrows()]
     return f"the largest gain at level {rows['level'].max()}: {', '.join(most)}"
+
+
+def without_shift(rows: DataFrame) -> str:
+    """The gains at level 0 whose 95 % interval, by itself, is without zero."""
+    plain = rows[rows["federation"].str.endswith(", 0") & (rows["low"] * rows["high"] > 0)]
+    named = [
+        f"{labels.short(each.run)} {_spanned(each)} on {IMAGES[each.federation[:-3]]}" for each in plain.itertuples()
+    ]
+    return f"without a shift (level 0 of the shift dial, each by itself): {', '.join(named) or 'none significantly'}"
+
+
+def ends(rows: DataFrame) -> DataFrame:
+    """The gain of each run with its 95 % interval, without a shift and at the strongest by each factor."""
+    level = rows["federation"].str[-1]
+    rows = rows[level.isin(["0", level.max()])]
+    spanned = rows.assign(gain=[_spanned(each) for each in rows.itertuples()])
+    table = spanned.pivot(index="federation", columns="run", values="gain").loc[rows["federation"].unique()]
+    return table[rows["run"].unique()].rename(columns=labels.short).rename_axis(columns=None)
+
+
+def _spanned(row) -> str:
+    return f"{wording.signed(row.gain)} ({wording.signed(row.low)} to {wording.signed(row.high)})"

@@ -10,10 +10,12 @@ from fednb.report.style import style
 
 def by_level(rows: DataFrame, title: str):
     """A panel for each factor, a row of panels for each kind of images: the gain of each run by level, with its 95 %
-    interval."""
+    interval. Each panel has its own scale."""
     kinds = [kind for kind in IMAGES if rows["federation"].str.startswith(kind).any()]
     factors = [name for name in FACTORS if rows["federation"].str.contains(name).any()]
-    figure, every = new_figure(len(kinds) * len(factors), WIDEST, 1.2 + 2.3 * len(kinds), columns=len(factors))
+    figure, every = new_figure(
+        len(kinds) * len(factors), WIDEST, 1.2 + 2.3 * len(kinds), columns=len(factors), common=False
+    )
     panels = [(kind, factor) for kind in kinds for factor in factors]
     for axes, (kind, factor) in zip(every, panels, strict=True):
         levels = {f"{kind}, {factor} {level}": level for level in LEVELS} | {f"{kind}, 0": 0}

@@ -1,4 +1,4 @@
-"""How well a meter's reading foretells the gain of a method: rank correlations on the shift dial, and a hint."""
+"""How well a meter's reading predicts the gain of a method: rank correlations on the shift dial, and a hint."""
 
 from functools import cache
 from pathlib import Path
@@ -8,7 +8,7 @@ import pandas
 from pandas import DataFrame
 from scipy.stats import rankdata, spearmanr
 
-from dial import RUNS, gains, recipes, settings
+from dial import FACTORS, IMAGES, RUNS, gains, recipes, settings
 from dial import recorded as of_others
 from federations import base, bases
 from fednb import Federation, Study
@@ -18,6 +18,7 @@ from meters import FOLDS, METERS, meters
 
 NEAREST, DRAWS = 5, 2000
 ROUNDS, SEEDS = 20, [0, 1, 2]  # of the recorded dial
+NO_MASKS = "No hint for masks: the shift dial has images with one class each, and segmentation was never run on it."
 READINGS = Path(__file__).parents[2] / "results" / "readings.csv"
 
 
@@ -32,7 +33,7 @@ def measured(rows: DataFrame) -> DataFrame:
     return rows.join(readings(), on="federation", how="inner")
 
 
-def foretells(rows: DataFrame) -> DataFrame:
+def correlations(rows: DataFrame) -> DataFrame:
     """Spearman's rank correlation of each meter with the gain of each run over the settings of the dial.
 
     The 95 % interval resamples pairs of images and factor as wholes (``DRAWS`` draws, percentiles): levels of a factor
@@ -70,54 +71,83 @@ def others() -> DataFrame:
     return measured(gains({name: results for name, results in found.items() if results.records}))
 
 
-def predicted(rows: DataFrame, others: DataFrame) -> DataFrame:
+def predictions(rows: DataFrame, others: DataFrame) -> DataFrame:
     """The gains of held-out federations next to the mean of ``nearest``'s, and to the dial's mean gain of the run,
     which knows nothing of the federation."""
     plain, parts = rows.groupby("run")["gain"].mean(), []
     for reading, own in others.groupby("site_accuracy", sort=False):
         near = nearest(rows, reading).groupby("run")["gain"].mean()
-        parts.append(own.assign(foretold=own["run"].map(near), plain=own["run"].map(plain)))
+        parts.append(own.assign(predicted=own["run"].map(near), plain=own["run"].map(plain)))
     return pandas.concat(parts)
 
 
-def in_words(foretold: DataFrame, guessed: DataFrame) -> list[str]:
-    """The methods whose gain each meter foretells, by rank correlation; then by how much held-out gains were missed."""
+def in_words(found: DataFrame, guessed: DataFrame) -> list[str]:
+    """Whether held-out gains can be predicted; what the dial would choose; each meter's correlations, all named."""
+    near, plain, apart = held_out(guessed)
+    verdict = "better" if apart[1] > 0 else "worse" if apart[2] < 0 else "not shown to be better"
+    errors = [f"mean absolute error {value:.1f} points" for value in mean_errors(guessed)]
+    count, of = len(guessed), guessed["federation"].nunique()
     lines = [
-        f"{METERS[meter]} foretells the gain of {_certain(own)}" for meter, own in foretold.groupby("meter", sort=False)
+        f"can a user predict the gains? Predictions from a meter are {verdict} than without one: {count} gains on {of} "
+        f"held-out federations, from the {NEAREST} nearest settings: rank correlation {_spanned(near)}, {errors[0]}; "
+        f"by the dial's mean gain of each method, which knows nothing of the federation: {_spanned(plain)}, "
+        f"{errors[1]}; difference of the correlations {_spanned(apart)}",
+        choice(guessed),
     ]
-    off, plain = missed(guessed)
-    near, dial = (
-        f"rank correlation {found:+.2f} ({low:+.2f} to {high:+.2f})"
-        for found, low, high in (held_out(guessed, by) for by in ("foretold", "plain"))
+    by = found.groupby("meter", sort=False)
+    return lines + [f"rank correlation of gains with {METERS[meter]}: {_named(own)}" for meter, own in by] + [blind()]
+
+
+def choice(guessed: DataFrame) -> str:
+    """Which run the dial predicts to be best on held-out federations, on how many it is, and what it lacks there."""
+    parts = [own for _, own in guessed.groupby("federation", sort=False)]
+    chosen = [own.loc[own["predicted"].idxmax()] for own in parts]
+    best = [own.loc[own["gain"].idxmax()] for own in parts]
+    runs = " or ".join(dict.fromkeys(labels.short(row["run"]) for row in chosen))
+    right = sum(mine["run"] == top["run"] for mine, top in zip(chosen, best, strict=True))
+    lacking = max(top["gain"] - mine["gain"] for mine, top in zip(chosen, best, strict=True))
+    return (
+        f"the run that is predicted best there is {runs}: it is the best on {right} of {len(parts)}, and at most "
+        f"{lacking:.1f} points below the best"
     )
-    lines.append(
-        f"{len(guessed)} gains on {guessed['federation'].nunique()} federations that were held out, foretold from the "
-        f"{NEAREST} nearest settings: {near}, missed by {off:.1f} points on average; from the dial's mean gain of each "
-        f"method, which knows nothing of the federation: {dial}, missed by {plain:.1f}"
-    )
-    return lines
 
 
-def missed(guessed: DataFrame) -> tuple[float, float]:
-    """By how many points foretold gains are off on average, and the dial's mean gains."""
-    off, plain = ((guessed[name] - guessed["gain"]).abs().mean() for name in ("foretold", "plain"))
-    return off, plain
+def mean_errors(guessed: DataFrame) -> tuple[float, float]:
+    """The mean absolute error of predicted gains, and of the dial's mean gains, in points."""
+    near, plain = ((guessed[name] - guessed["gain"]).abs().mean() for name in ("predicted", "plain"))
+    return near, plain
 
 
-def held_out(guessed: DataFrame, by: str = "foretold") -> tuple[float, float, float]:
-    """Spearman's rank correlation of foretold and recorded gains on held-out federations, and its 95 % interval, which
-    resamples federations as wholes. by: "foretold", or "plain", the dial's mean gains."""
-    parts = [own[[by, "gain"]].to_numpy() for _, own in guessed.groupby("federation", sort=False)]
+def held_out(guessed: DataFrame) -> numpy.ndarray:
+    """Spearman's rank correlation with recorded gains on held-out federations, and its 95 % interval, which resamples
+    federations as wholes: a row for predicted gains, for the dial's mean gains, and for their difference."""
+    parts = [own[["predicted", "plain", "gain"]].to_numpy() for _, own in guessed.groupby("federation", sort=False)]
     draws = numpy.random.default_rng(0).integers(len(parts), size=(DRAWS, len(parts)))
-    ranked = [spearmanr(numpy.concatenate([parts[number] for number in each])).statistic for each in draws]
-    return spearmanr(numpy.concatenate(parts)).statistic, *numpy.nanquantile(ranked, [0.025, 0.975])
+    samples = [parts, *([parts[number] for number in each] for each in draws)]
+    near, plain = numpy.array([spearmanr(numpy.concatenate(each)).statistic[2, :2] for each in samples]).T
+    return numpy.array([[own[0], *numpy.nanquantile(own[1:], [0.025, 0.975])] for own in (near, plain, near - plain)])
 
 
-def _certain(rows: DataFrame) -> str:
-    """The runs whose rank correlation has an interval without zero, the strongest first."""
-    found = rows[rows["low"] * rows["high"] > 0].sort_values("correlation", ascending=False)
-    named = [f"{labels.short(r.run)} {r.correlation:+.2f} ({r.low:+.2f} to {r.high:+.2f})" for r in found.itertuples()]
-    return ", ".join(named) or "no method significantly"
+def _spanned(values) -> str:
+    return "{:+.2f} ({:+.2f} to {:+.2f})".format(*values)
+
+
+def _named(rows: DataFrame) -> str:
+    """Rank correlations of all runs, those first whose interval, by itself, is without zero."""
+    clear, lines = rows["low"] * rows["high"] > 0, []
+    for words, own in (("", rows[clear]), ("not significant: ", rows[~clear])):
+        ordered = own.sort_values("correlation", ascending=False).itertuples()
+        named = [f"{labels.short(row.run)} {_spanned((row.correlation, row.low, row.high))}" for row in ordered]
+        lines += [words + ", ".join(named)] if named else []
+    return "; ".join(lines)
+
+
+def blind() -> str:
+    """What site accuracy from the channels' statistics reads at level 4 of each factor."""
+    read = readings()["site_accuracy"].to_dict()
+    of = {factor: [f"{read[f'{kind}, {factor} 4']:.0f}" for kind in IMAGES] for factor in FACTORS}
+    at = [f"{factor} {' and '.join(own)}" for factor, own in of.items()]
+    return f"{METERS['site_accuracy']} at level 4, {' and '.join(IMAGES.values())}: {', '.join(at)} %"
 
 
 def of_federation(federation: Federation) -> list[str]:
@@ -130,7 +160,7 @@ def of_federation(federation: Federation) -> list[str]:
         f"Site accuracy, from mean and deviation of the channels: {found['site_accuracy']:.0f} % (0 is chance, 100 "
         f"perfect); from SqueezeNet's features: {features}.",
         f"Between sites these statistics vary {found['distance']:.2g} times as much as between images of a site.",
-        *(hint(found["site_accuracy"]) if federation.task == "classification" else []),
+        *(hint(found["site_accuracy"]) if federation.task == "classification" else [NO_MASKS]),
     ]
 
 
@@ -144,16 +174,20 @@ def hint(reading: float) -> list[str]:
     rows = measured(gains(recorded))
     near, lines = nearest(rows, reading), []
     for run, own in near.groupby("run", sort=False):
-        ends = f"least {signed(own['gain'].min())}, most {signed(own['gain'].max())}"
-        above = f"above zero at {(own['low'] > 0).sum()} of {len(own)} settings"
-        lines.append(f"{labels.short(run)} {signed(own['gain'].mean())} ({ends}; {above})")
-    foretold, off = foretells(rows).query("meter == 'site_accuracy'"), missed(predicted(rows, others()))
+        ends = f"{signed(own['gain'].min())} to {signed(own['gain'].max())}"
+        above = f"95 % interval above zero at {(own['low'] > 0).sum()} of {len(own)}"
+        lines.append(f"{labels.short(run)} {signed(own['gain'].mean())} (range {ends}; {above})")
+    [found], errors = [correlations(rows).query("meter == 'site_accuracy'")], mean_errors(predictions(rows, others()))
     low, high = near["site_accuracy"].min(), near["site_accuracy"].max()
+    factors = near["federation"].unique()
+    counted = [(sum(factor in name for name in factors), factor) for factor in FACTORS]
+    kinds = ", ".join(f"{count} of {factor}" for count, factor in sorted(counted, reverse=True) if count)
     return [
-        f"Points over FedAvg on the shift dial at such readings ({low:.0f} to {high:.0f} %): {', '.join(lines)}.",
-        f"Site accuracy foretells the gain there, by rank correlation, of {_certain(foretold)}.",
-        f"On federations that were held out such hints were off by {off[0]:.1f} points on average, the dial's mean "
-        f"gain by {off[1]:.1f}.",
+        f"The dial's {len(factors)} nearest settings ({kinds}; readings {low:.0f} to {high:.0f} %), points over "
+        f"FedAvg: {', '.join(lines)}.",
+        f"Rank correlation of site accuracy with the gain, over the dial: {_named(found)}.",
+        f"On held-out federations the mean absolute error of such hints is {errors[0]:.1f} points, that of the dial's "
+        f"mean gain {errors[1]:.1f}.",
         *(["Near 100 % it cannot tell a weak shift from a strong one."] if high > 99 else []),
         "This is a hint from small images in a small network, and no result.",
     ]

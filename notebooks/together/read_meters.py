@@ -12,8 +12,8 @@ from pandas import DataFrame
 from dial import settings
 from federations import bases
 from fednb.datasets import load
-from foretelling import READINGS
 from meters import METERS, meters
+from predicting import READINGS
 
 HEAD = "# What the meters of notebooks/together/meters.py read, written by read_meters.py there.\n"
 

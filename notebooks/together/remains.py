@@ -5,13 +5,14 @@ import fednb
 from fednb import report
 from fednb.papers import protocol
 from fednb.report import labels, runs_table, wording
-from fednb.report.gates import activity
+from fednb.report.gates import activity, trivial
 from fednb.report.plots._axes import WIDEST, as_written, decorate, new_figure
 from fednb.report.sentences import spans
 from fednb.report.style import style
 
 OWN, BASELINE = "+own_statistics", "fedavg"
 METHODS = ["fedrdn", "fedfa", "fraug", "distrans"]
+WIDE = 30
 NETWORKS = {"group": "with group normalisation", "none": "without normalisation"}
 
 
@@ -58,40 +59,74 @@ def answer(tables: dict) -> list[str]:
     )
     return [
         f"own running statistics, which need no training, give FedAvg {gives}, significant on {above} of {len(alone)} "
-        f"federations; {before.count('above')} of {len(before)} differences between the methods and FedAvg are "
-        f"significant gains, with own statistics on both sides {left}, and {lost} are significant losses",
+        f"federations; of the methods' {len(before)} differences from FedAvg {before.count('above')} are significant "
+        f"gains, with own statistics on both sides {left}, and {lost} are significant losses",
         f"the largest gain with own statistics on both sides is {largest}: {_points(after[largest])}",
     ]
 
 
-def remains(name: str, table, results) -> str:
-    """Each method's gain over FedAvg, and what remains of it with own statistics on both sides, with its interval."""
-    rows = {(row["better"], row["worse"]): row for row in table.frame.to_dict("records")}
+def by_method(tables: dict, found: dict) -> list[str]:
+    """A sentence for each method: on how many federations it is above FedAvg, on how many it still is with own
+    statistics on both sides, and what remains on each."""
     lines = []
-    for better, worse in rows:
-        if worse == BASELINE + OWN:
-            gain, left = rows[better.removesuffix(OWN), BASELINE], rows[better, worse]
-            idle = ", not active" if _inactive(better, results) else ""
-            lines.append(f"{labels.short(gain['better'])}{idle} {wording.signed(gain['ours'])}, {_points(left)}")
-    return f"{name}, over FedAvg, then with own statistics on both sides: {'; '.join(lines)}"
+    for method in METHODS:
+        rows = [
+            row | {"on": name, "idle": _idle(row["better"], found[name])}
+            for name, table in tables.items()
+            for row in table.frame.to_dict("records")
+            if method in labels.method(row["better"]).split("+")
+        ]
+        before, left = ([row for row in rows if (row["worse"] == BASELINE) == over] for over in (True, False))
+        above, still, lost = (
+            sum(row["direction"] == word for row in of)
+            for of, word in ((before, "above"), (left, "above"), (left, "below"))
+        )
+        each = ", ".join(f"{row['on']}{row['idle']} {_points(row)}" for row in left)
+        lines.append(
+            f"{labels.pretty(method)} is above FedAvg on {above} of {len(before)} federations; with own statistics on "
+            f"both sides above on {still}, below on {lost}: {each}"
+        )
+    return lines
 
 
-def elsewhere(name: str, grouped, others: dict) -> list[str]:
-    """FedAvg in networks without batch normalisation; what methods add with group normalisation."""
-    scores = []
-    for kind, results in others.items():
-        frame = runs_table(results).frame
-        [score] = frame.loc[(frame["run"] == BASELINE) & (frame["client"] == "average"), "value"]
-        scores.append(f"{NETWORKS[kind]} FedAvg has {wording.number(score)} %")
-    adds = ", ".join(f"{labels.short(row['better'])} {_points(row)}" for row in grouped.frame.to_dict("records"))
-    return [f"{name}: {scores[0]}; to that add {adds}", *(f"{name}: {score}" for score in scores[1:])]
+def of_fedbn(found: dict) -> str:
+    """FedBN over FedAvg with own statistics, which the declaration has not, each by itself."""
+    rows = {name: report.effects(own, [("fedbn", BASELINE + OWN)], claims=False).frame for name, own in found.items()}
+    over = ", ".join(f"{name} {_points(frame.iloc[0])}" for name, frame in rows.items())
+    return f"FedBN over FedAvg with own statistics, not declared, each by itself: {over}"
+
+
+def detectable(tables: dict) -> str:
+    """The smallest effect with own statistics on both sides that is detected on each federation, in the median."""
+    parts = []
+    for name, table in tables.items():
+        own = table.frame[table.frame["worse"] != BASELINE]
+        parts.append(f"{name} {wording.number(own['smallest'].median())}")
+    return f"smallest detectable effect with own statistics on both sides, points (median): {', '.join(parts)}"
+
+
+def elsewhere(name: str, batch, grouped, others: dict) -> str:
+    """FedAvg in networks without batch normalisation, next to ``batch``'s and a constant answer; what methods add with
+    group normalisation."""
+    usual, scores = _average(batch), {kind: _average(results) for kind, results in others.items()}
+    constant = trivial(batch.records[0])
+    known = f", a constant answer {wording.number(constant)}" if constant is not None else ""
+    has = ", ".join(f"{NETWORKS[kind]} {wording.number(score)}" for kind, score in scores.items())
+    learned = "it learns less with groups; to that add" if scores["group"] < usual else "to groups add"
+    adds = ", ".join(
+        f"{labels.short(row['better'])}{_idle(row['better'], others['group'])} {_points(row)}"
+        for row in grouped.frame.to_dict("records")
+    )
+    return f"{name}: FedAvg has {has} (batch normalisation {wording.number(usual)}{known}); {learned} {adds}"
 
 
 def figure(tables: dict, title: str):
-    """A panel for each data set, a row for each method: in grey its gain over FedAvg, in its colour, below, what
-    remains with own statistics on both sides. Thick lines are 95 % intervals, thin ones simultaneous; a filled dot is
-    significant."""
-    rows = {labels.method(run): run for run in (*(f"fedavg+{name}" for name in METHODS), "fedbn", BASELINE + OWN)}
+    """A panel for each data set, which ends at ``WIDE`` points, a row for each method: in grey its gain over FedAvg, in
+    its colour, below, what remains with own statistics on both sides. Thick lines are 95 % intervals, thin ones
+    simultaneous; a filled dot is significant."""
+    runs = [*(f"fedavg+{name}" for name in METHODS), "fedbn", BASELINE + OWN]
+    drawn_of = {labels.method(run) for table in tables.values() for run in table.frame["better"]}
+    rows = {labels.method(run): run for run in runs if labels.method(run) in drawn_of}
     columns = min(3, len(tables))
     height = (1 + 0.42 * len(rows)) * -(-len(tables) // columns)
     drawn, every = new_figure(len(tables), WIDEST, height, columns=columns, common=False)
@@ -110,6 +145,7 @@ def figure(tables: dict, title: str):
             range(len(rows)), map(labels.short, rows.values()) if number % columns == 0 else [""] * len(rows)
         )
         axes.set_ylim(len(rows) - 0.4, -0.4)
+        axes.set_xlim(max(-WIDE, axes.get_xlim()[0]), min(WIDE, axes.get_xlim()[1]))
     drawn.suptitle(title, fontsize=11)
     return as_written(drawn)
 
@@ -118,6 +154,12 @@ def _points(row: dict) -> str:
     return f"{wording.signed(row['ours'])} ({spans(row)[1] or spans(row)[0]})"
 
 
-def _inactive(run: str, results) -> bool:
+def _average(results) -> float:
+    """FedAvg's mean over the sites, per cent."""
+    frame = runs_table(results).frame
+    return frame.loc[(frame["run"] == BASELINE) & (frame["client"] == "average"), "value"].item()
+
+
+def _idle(run: str, results) -> str:
     records = [record for recipe, record in results.found.items() if record and recipe.label == run]
-    return activity(labels.parts(run)[1][0], records) < protocol.rules()["active"]
+    return " (not active)" if activity(labels.parts(run)[1][0], records) < protocol.rules()["active"] else ""
