@@ -56,10 +56,11 @@ def test_the_choice_is_by_validation_and_needs_all_tries():
     assert budget.chosen(BASE, entrants, Results(found))["fedbn"] == best
     found[every["fedavg"][5]] = None
     assert "fedavg" not in budget.chosen(BASE, entrants, Results(found))
-    runs = budget.runs("Shifted digits", BASE, {"fedbn": best}, [0, 1], [0])
-    assert [len(own) for own in runs.values()] == [2, 2, 4]
+    both = {"fedbn": best, "fedproto": BASE.with_(algorithm="fedproto")}
+    runs = budget.runs("Shifted digits", BASE, both, [0, 1], [0])
+    assert [len(own) for own in runs.values()] == [4, 4, 4]
     assert {recipe.learning_rate for recipe in runs["unseen"]} == {best.learning_rate}
-    assert budget.runs("Label-skewed CIFAR-10", BASE, {"fedbn": best}, [0], [0])["unseen"] == []
+    assert budget.runs("Label-skewed CIFAR-10", BASE, both, [0], [0])["unseen"] == []
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import federations
 from fednb import Recipe, registry, report
 from fednb.errors import RecipeError
+from fednb.loop.network import rehearse
 from fednb.randomness import random_state
 from fednb.study import Results
 
@@ -116,11 +117,20 @@ def defaults(base: Recipe, runs) -> dict[str, Recipe]:
 
 def runs(name: str, base: Recipe, chosen: dict, seeds: list[int], unseen_seeds: list[int]) -> dict[str, list[Recipe]]:
     """By what they are for the runs of all methods on one federation: ``tuned``; ``default``; ``unseen``, with each
-    site left out of training in turn."""
+    site left out of training in turn, of methods that have a model for it."""
     sites = [(site,) for site in SITES.get(name, ())]
-    away = chosen.values() if sites and unseen_seeds else ()
+    away = [recipe for recipe in chosen.values() if sites and unseen_seeds and _for_unseen(recipe, sites[0])]
     return {
         "tuned": [own for recipe in chosen.values() for own in recipe.vary(seed=seeds)],
         "default": [own for recipe in defaults(base, chosen).values() for own in recipe.vary(seed=seeds)],
         "unseen": [own for recipe in away for own in recipe.vary(unseen=sites, seed=unseen_seeds)],
     }
+
+
+def _for_unseen(recipe: Recipe, site: tuple[str]) -> bool:
+    """Whether its methods have a value for a site that was in no round."""
+    try:
+        rehearse(recipe.with_(unseen=site))
+    except RecipeError:
+        return False
+    return True

@@ -67,9 +67,9 @@ def board(tuned: Results, unseen: Results, chosen: dict) -> DataFrame:
     """A row for each tuned method, the highest mean first.
 
     mean, low, high: accuracy in per cent, over sites and seeds, with its 95 % interval. worst, worst_site: of the site
-    with the lowest. unseen: of sites left out of training in turn. rank, rank_low, rank_high: see ``ranks``. kilobytes:
-    a client's, up and down, in the last round. seconds: of a round, median of runs. learns: what the server learns of
-    images."""
+    with the lowest. unseen: of sites left out of training in turn; NaN of a method that has no model for them. rank,
+    rank_low, rank_high: see ``ranks``. kilobytes: a client's, up and down, in the last round. seconds: of a round,
+    median of runs. learns: what the server learns of images."""
     rows = rows_of(tuned, chosen)
     away = rows_of(unseen, chosen, unseen=True) if unseen.records else {}
     found = DataFrame.from_dict(ranks(rows, tuned), orient="index")
@@ -96,7 +96,7 @@ def cells(board: DataFrame, chosen: dict, gains: DataFrame) -> DataFrame:
     table["rank (95 %)"] = [f"{r.rank:.0f} ({r.rank_low:.0f} to {r.rank_high:.0f})" for r in board.itertuples()]
     table["worst site"] = [f"{number(row.worst)} ({row.worst_site})" for row in board.itertuples()]
     if board["unseen"].notna().any():
-        table["unseen site"] = [*map(number, board["unseen"])]
+        table["unseen site"] = [number(value) if value == value else "no model" for value in board["unseen"]]
     table["over its default"] = [signed(gained[run]["ours"]) if run in gained else "default" for run in board.index]
     table["chosen"] = [settings(chosen[run]) for run in board.index]
     table["KB a round"] = [f"{value:.0f}" for value in board["kilobytes"]]
