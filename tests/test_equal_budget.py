@@ -126,5 +126,5 @@ def test_the_answer_names_who_is_above_both_references(second, who):
     frame = DataFrame(rows, columns=["better", "worse", "direction", "ours"])
     frame[["together_low", "together_high"]] = -1.0, 4.0
     first, best = budget_words.answer({"Digits": frame})
-    assert first.startswith(f"of 2 other methods {who} is significantly above both") and "on 1 federation," in first
+    assert first.startswith(f"tuned alike, {who} of 2 others is significantly above both") and "to +4.0" in first
     assert best == "Digits: the best other is MOON, +1.0 (-1.0 to +4.0) over FedAvg + own statistics"

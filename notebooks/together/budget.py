@@ -9,8 +9,8 @@ from fednb.study import Results
 
 TRIES, CHOSEN_ON = 6, 100
 RATES = (0.001, 0.1)
-NOTHING, COUNTS = "nothing", "images of each class"
-METHODS = {  # ranges of a method's own options; what the server learns of images, next to what it averages
+NOTHING, COUNTS = "nothing more", "images of each class"
+METHODS = {  # ranges of a method's own options; what the server learns of images, next to the model
     "fedavg": ({}, NOTHING),
     "fedavg+own_statistics": ({}, NOTHING),
     "fedprox": ({"mu": (1e-4, 1.0)}, NOTHING),

@@ -8,6 +8,7 @@ from budget import METHODS
 from fednb.papers import protocol
 from fednb.report import labels, selected
 from fednb.report.effects import Pair, columns, effects_of
+from fednb.report.gates import activity
 from fednb.report.intervals import by_seed, moderated, of_settings
 from fednb.report.wording import frame_of, number, signed
 from fednb.study import Results
@@ -69,8 +70,9 @@ def board(tuned: Results, unseen: Results, chosen: dict) -> DataFrame:
     mean, low, high: accuracy in per cent, over sites and seeds, with its 95 % interval. worst, worst_site: of the site
     with the lowest. unseen: of sites left out of training in turn; NaN of a method that has no model for them. rank,
     rank_low, rank_high: see ``ranks``. kilobytes: a client's, up and down, in the last round. seconds: of a round,
-    median of runs. learns: what the server learns of images."""
-    rows = rows_of(tuned, chosen)
+    median of runs. idle: whether one of its methods is not active. learns: what the server learns of images, next to
+    the model."""
+    rows, active = rows_of(tuned, chosen), protocol.rules()["active"]
     away = rows_of(unseen, chosen, unseen=True) if unseen.records else {}
     found = DataFrame.from_dict(ranks(rows, tuned), orient="index")
     for run, measured in zip(rows, of_settings([*rows.values()]), strict=True):
@@ -83,6 +85,7 @@ def board(tuned: Results, unseen: Results, chosen: dict) -> DataFrame:
         found.loc[run, "unseen"] = by_seed(away[run])["average"].mean() if run in away else float("nan")
         found.loc[run, "kilobytes"] = sum(sum(last[way].values()) for way in ("up", "down")) / 1e3 / len(sites)
         found.loc[run, "seconds"] = median(record.origin["seconds"] / len(record.rounds) for record in records)
+        found.loc[run, "idle"] = any(activity(name, records) < active for name, _ in labels.parts(run))
         found.loc[run, "learns"] = METHODS[run][1] if run in METHODS else "see its file"
     return found.sort_values("mean", ascending=False, kind="stable")
 
@@ -90,7 +93,7 @@ def board(tuned: Results, unseen: Results, chosen: dict) -> DataFrame:
 def cells(board: DataFrame, chosen: dict, gains: DataFrame) -> DataFrame:
     """The board as a reader sees it: texts, with what was chosen and what that gained over the default."""
     gained = dict(zip(gains["better"], gains.to_dict("records"), strict=True)) if len(gains) else {}
-    table = DataFrame(index=[labels.short(run) for run in board.index])
+    table = DataFrame(index=[labels.short(run) + " (not active)" * idle for run, idle in board["idle"].items()])
     bounds = zip(board["mean"], board["low"], board["high"], strict=True)
     table["accuracy (95 %)"] = [f"{number(v)} ({number(low)} to {number(high)})" for v, low, high in bounds]
     table["rank (95 %)"] = [f"{r.rank:.0f} ({r.rank_low:.0f} to {r.rank_high:.0f})" for r in board.itertuples()]
@@ -101,7 +104,7 @@ def cells(board: DataFrame, chosen: dict, gains: DataFrame) -> DataFrame:
     table["chosen"] = [settings(chosen[run]) for run in board.index]
     table["KB a round"] = [f"{value:.0f}" for value in board["kilobytes"]]
     table["s a round"] = [f"{value:.2f}" for value in board["seconds"]]
-    table["server learns"] = [*board["learns"]]
+    table["server also learns"] = [*board["learns"]]
     return table
 
 

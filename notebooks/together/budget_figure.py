@@ -8,27 +8,22 @@ from fednb.report.style import style
 
 
 def pareto(boards: dict[str, DataFrame], title: str):
-    """A row of panels for each federation: mean accuracy with its 95 % interval against seconds of a round and against
-    KB that a client exchanges in it. The line joins the methods that none beats for less.
+    """A panel for each federation: mean accuracy with its 95 % interval against seconds of a round. The line is the
+    Pareto front.
 
     boards: by name, of ``budget_board.board``."""
-    costs = {"seconds": "seconds a round", "kilobytes": "KB a round, of a client"}
-    figure, every = new_figure(2 * len(boards), WIDEST, 1 + 3.1 * len(boards), columns=2, common=False)
-    panels = [(name, board, cost) for name, board in boards.items() for cost in costs]
-    for axes, (name, board, cost) in zip(every, panels, strict=True):
+    figure, every = new_figure(len(boards), WIDEST, 5, columns=len(boards), common=False)
+    for axes, (name, board) in zip(every, boards.items(), strict=True):
         for row in board.itertuples():
             look = style(row.Index) | {"linestyle": "none"}
-            axes.vlines(getattr(row, cost), row.low, row.high, color=look["color"], linewidth=1)
-            axes.plot(getattr(row, cost), row.mean, label=labels.short(row.Index), **look, markersize=6)
-        best = front(board, cost)
-        axes.step(best[cost], best["mean"], where="post", color="0.6", linewidth=1, zorder=1)
-        if cost == "seconds":
-            axes.set_xscale("log")
-            axes.xaxis.set_major_formatter("{x:g}")
-            axes.xaxis.set_minor_formatter("{x:g}")
-        else:
-            axes.set_xlim(left=0)
-        decorate(axes, costs[cost], "accuracy (%)" if cost == "seconds" else "", name if cost == "seconds" else "")
+            axes.vlines(row.seconds, row.low, row.high, color=look["color"], linewidth=1)
+            axes.plot(row.seconds, row.mean, label=labels.short(row.Index), **look, markersize=6)
+        best = front(board, "seconds")
+        axes.step(best["seconds"], best["mean"], where="post", color="0.6", linewidth=1, zorder=1)
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter("{x:g}")
+        decorate(axes, "seconds a round", "accuracy (%)" if axes is every[0] else "", name)
     figure.legend(*every[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False, fontsize=8)
     figure.suptitle(title, fontsize=11)
     return as_written(figure)

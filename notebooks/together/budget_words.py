@@ -1,5 +1,6 @@
 """What the board of the same budget says, in sentences that are computed from it."""
 
+import numpy
 import pandas
 from pandas import DataFrame
 
@@ -15,9 +16,14 @@ def answer(against: dict[str, DataFrame]) -> list[str]:
     against: by name of the federation, of ``budget_board.against_references``."""
     pairs = [f"{labels.short(run)} on {name}" for name, rows in against.items() for run in _above_both(rows)]
     others = {run for rows in against.values() for run in rows["better"]} - {*REFERENCES}
-    where = f"on {len(against)} federation{'s' * (len(against) > 1)}"
-    said = f"is significantly above both FedBN and FedAvg with own statistics {where}, six configurations each"
-    lines = [f"of {len(others)} other methods {', '.join(pairs) or 'none'} {said}"]
+    bounds = [
+        rows.groupby("better")["together_high"].min().drop([*REFERENCES], errors="ignore") for rows in against.values()
+    ]
+    said = f"{', '.join(pairs) or 'none'} of {len(others)} others"
+    lines = [
+        f"tuned alike, {said} is significantly above both FedBN and FedAvg with own statistics, on any of {len(against)} "
+        f"federations (upper bounds over the better of the two: to {signed(max(map(max, bounds)))})"
+    ]
     for name, rows in against.items():
         least = rows.groupby("better")["ours"].min().drop(list(REFERENCES), errors="ignore")
         run = least.idxmax()
@@ -38,14 +44,16 @@ def over_each(against: dict[str, DataFrame]) -> list[str]:
 
 
 def tuning(gains: dict[str, DataFrame]) -> list[str]:
-    """What tuning gained over the defaults: how many methods changed, how many gained significantly, the largest."""
+    """What tuning gained over the defaults: how many methods moved, how many gained significantly; the largest gain and
+    the largest loss."""
     lines = []
     for name, rows in gains.items():
         if len(rows):
-            most, above = rows.loc[rows["ours"].idxmax()], (rows["direction"] == "above").sum()
+            ends = [rows.loc[rows["ours"].idxmax()], rows.loc[rows["ours"].idxmin()]]
+            above, below = ((rows["direction"] == word).sum() for word in ("above", "below"))
             lines.append(
-                f"{name}: {len(rows)} methods have another setting than their default, {above} gained significantly; "
-                f"mean {signed(rows['ours'].mean())}, most {labels.short(most['better'])} {_points(most)}"
+                f"{name}: {len(rows)} methods moved from their default, {above} gained significantly, {below} lost; "
+                f"mean {signed(rows['ours'].mean())}, {', '.join(map(_of, ends))}"
             )
     return lines
 
@@ -53,7 +61,18 @@ def tuning(gains: dict[str, DataFrame]) -> list[str]:
 def mean_ranks(boards: dict[str, DataFrame]) -> str:
     """Of each method over the federations, the best first."""
     ranks = pandas.concat(boards.values()).groupby(level=0)["rank"].mean().sort_values(kind="stable")
-    return f"mean rank: {', '.join(f'{labels.short(run)} {rank:.1f}' for run, rank in ranks.items())}"
+    return (
+        f"mean rank, without an interval: {', '.join(f'{labels.short(run)} {rank:.1f}' for run, rank in ranks.items())}"
+    )
+
+
+def kilobytes(boards: dict[str, DataFrame]) -> str:
+    """What a client sends and receives in a round on the first federation: those that most share, then the others."""
+    name, board = next(iter(boards.items()))
+    usual = board["kilobytes"].between(*board["kilobytes"].median() * numpy.array([0.95, 1.05]))
+    others = ", ".join(f"{labels.short(run)} {value:.0f}" for run, value in board.loc[~usual, "kilobytes"].items())
+    low, high = board.loc[usual, "kilobytes"].agg(["min", "max"])
+    return f"{name}, KB of a client a round: {usual.sum()} methods {low:.0f} to {high:.0f}; {others or 'no other'}"
 
 
 def _above_both(rows: DataFrame) -> list[str]:
@@ -62,7 +81,11 @@ def _above_both(rows: DataFrame) -> list[str]:
 
 
 def _named(rows: DataFrame) -> str:
-    return ", ".join(f"{labels.short(row['better'])} {_points(row)}" for _, row in rows.iterrows()) or "none"
+    return ", ".join(_of(row) for _, row in rows.iterrows()) or "none"
+
+
+def _of(row) -> str:
+    return f"{labels.short(row['better'])} {_points(row)}"
 
 
 def _points(row) -> str:

@@ -1,7 +1,8 @@
 """Runs on the shift dial and on the federations that are held out: the gain of each method over FedAvg."""
 
+import numpy
 import pandas
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
 import fednb
 from federations import methods
@@ -59,13 +60,28 @@ def counted(rows: DataFrame) -> list[str]:
     return lines
 
 
-def at_the_end(rows: DataFrame) -> str:
-    """Which run gains most at the strongest shift by each factor, on average over the kinds of images."""
-    parts = rows["federation"].str.extract(r"(?P<images>\w+), (?P<factor>\w+) (?P<level>\d)")
-    rows = rows.join(parts).dropna(subset="factor")
-    means = rows[rows["level"] == rows["level"].max()].pivot_table("gain", "factor", "run", sort=False)
-    most = [f"{factor} {labels.short(own.idxmax())} {wording.signed(own.max())}" for factor, own in means.iterrows()]
-    return f"the largest gain at level {rows['level'].max()}: {', '.join(most)}"
+def grows(rows: DataFrame) -> list[str]:
+    """For each factor the runs whose gain at the strongest shift is significantly above that without a shift, each by
+    itself, with the difference: both intervals are added as of separate runs."""
+    found, lines = rows.set_index(["federation", "run"]), []
+    strongest = rows["federation"].str[-1].max()
+    for factor in [factor for factor in FACTORS if rows["federation"].str.contains(factor).any()]:
+        named = []
+        for kind in IMAGES:
+            names = f"{kind}, {factor} {strongest}", f"{kind}, 0"
+            for run in [run for run in RUNS if all((name, run) in found.index for name in names)]:
+                end, plain = (found.loc[(name, run)] for name in names)
+                more, half = (
+                    end["gain"] - plain["gain"],
+                    numpy.hypot(*(each["high"] - each["gain"] for each in (end, plain))),
+                )
+                if more > half:
+                    each = Series({"gain": more, "low": more - half, "high": more + half})
+                    named.append(f"{labels.short(run)} {_spanned(each)} on {IMAGES[kind]}")
+        lines.append(
+            f"gains that grow from level 0 to {strongest} of {factor}: {', '.join(named) or 'none significantly'}"
+        )
+    return lines
 
 
 def without_shift(rows: DataFrame) -> str:

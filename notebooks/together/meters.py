@@ -1,5 +1,7 @@
 """Meters of a feature shift that need no class label and no federated training: site accuracy, and distance."""
 
+from pathlib import Path
+
 import torch
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.model_selection import StratifiedKFold, cross_val_score
@@ -7,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch.nn import functional
 
-from fednb import models
+from fednb import models, registry
 from fednb.methods.augmentations.normalise import IMAGENET_MEAN, IMAGENET_STD
 
 FOLDS = 5
@@ -62,13 +64,14 @@ def distance(features: list[torch.Tensor]) -> float:
 
 def meters(federation, root: str | None = None) -> dict[str, float]:
     """What each of ``METERS`` reads on a federation's training images. SqueezeNet's weights are in ``weights/`` of the
-    data folder ``root``; without them its meter is left out. ValueError for a site of fewer than
-    ``FOLDS`` images."""
+    data folder ``root``, or of the project's ``data``; without them its meter is left out. ValueError for a site of
+    fewer than ``FOLDS`` images."""
     images = [site.train.images[:: max(1, len(site.train) // MOST)] for site in federation.sites]
     seen = [statistics(own) for own in images]
     found = {"site_accuracy": site_accuracy(seen), "distance": distance(seen)}
-    if not models.lacks(SQUEEZENET, root):
-        with models.pretrained_below(root):
-            network = models.build(SQUEEZENET, (3, SIZE, SIZE), 2).eval()
-        found["of_features"] = site_accuracy([of_squeezenet(own, network) for own in images])
+    for place in (root, (registry.project() or Path()) / "data"):
+        if not models.lacks(SQUEEZENET, place):
+            with models.pretrained_below(place):
+                network = models.build(SQUEEZENET, (3, SIZE, SIZE), 2).eval()
+            return found | {"of_features": site_accuracy([of_squeezenet(own, network) for own in images])}
     return found

@@ -6,15 +6,15 @@ from pathlib import Path
 import numpy
 import pandas
 from pandas import DataFrame
-from scipy.stats import rankdata, spearmanr
+from scipy.stats import rankdata, spearmanr, t
 
 from dial import FACTORS, IMAGES, RUNS, gains, recipes, settings
 from dial import recorded as of_others
 from federations import base, bases
-from fednb import Federation, Study
+from fednb import Federation, Study, models
 from fednb.report import labels
 from fednb.report.wording import signed
-from meters import FOLDS, METERS, meters
+from meters import FOLDS, METERS, SQUEEZENET, meters
 
 NEAREST, DRAWS = 5, 2000
 ROUNDS, SEEDS = 20, [0, 1, 2]  # of the recorded dial
@@ -83,32 +83,43 @@ def predictions(rows: DataFrame, others: DataFrame) -> DataFrame:
 
 def in_words(found: DataFrame, guessed: DataFrame) -> list[str]:
     """Whether held-out gains can be predicted; what the dial would choose; each meter's correlations, all named."""
-    near, plain, apart = held_out(guessed)
-    verdict = "better" if apart[1] > 0 else "worse" if apart[2] < 0 else "not shown to be better"
-    errors = [f"mean absolute error {value:.1f} points" for value in mean_errors(guessed)]
-    count, of = len(guessed), guessed["federation"].nunique()
+    excess, errors = excess_error(guessed), [f"{value:.1f}" for value in mean_errors(guessed)]
+    verdict = "worse" if excess[1] > 0 else "better" if excess[2] < 0 else "not shown to be better"
+    ranked = [_spanned(own) for own in held_out(guessed)]
+    apart, (low, high) = guessed["federation"].nunique(), guessed["site_accuracy"].agg(["min", "max"])
+    read = readings().loc[[*settings()], "site_accuracy"].between(low, high)
     lines = [
-        f"can a user predict the gains? Predictions from a meter are {verdict} than without one: {count} gains on {of} "
-        f"held-out federations, from the {NEAREST} nearest settings: rank correlation {_spanned(near)}, {errors[0]}; "
-        f"by the dial's mean gain of each method, which knows nothing of the federation: {_spanned(plain)}, "
-        f"{errors[1]}; difference of the correlations {_spanned(apart)}",
+        f"can a user predict the gains? Predictions from a meter are {verdict} than without one. {len(guessed)} gains "
+        f"on {apart} held-out federations: mean absolute error {errors[0]} points from the {NEAREST} nearest settings, "
+        f"{errors[1]} from the dial's mean gain of each method, which ignores the federation; difference, over "
+        f"federations, {signed(excess[0])} ({signed(excess[1])} to {signed(excess[2])}); rank correlations {ranked[0]} "
+        f"and {ranked[1]}",
+        f"they read {low:.0f} to {high:.0f} %, where the dial has {read.sum()} of its {len(read)} settings",
         choice(guessed),
     ]
     by = found.groupby("meter", sort=False)
     return lines + [f"rank correlation of gains with {METERS[meter]}: {_named(own)}" for meter, own in by] + [blind()]
 
 
+def excess_error(guessed: DataFrame) -> tuple[float, float, float]:
+    """By how many points the mean absolute error of predicted gains exceeds that of the dial's mean gains: the mean
+    over federations with its 95 % interval (Student's t)."""
+    errors = guessed[["predicted", "plain"]].sub(guessed["gain"], axis=0).abs()
+    own = errors["predicted"].sub(errors["plain"]).groupby(guessed["federation"]).mean()
+    half = t.ppf(0.975, len(own) - 1) * own.sem()
+    return own.mean(), own.mean() - half, own.mean() + half
+
+
 def choice(guessed: DataFrame) -> str:
     """Which run the dial predicts to be best on held-out federations, on how many it is, and what it lacks there."""
     parts = [own for _, own in guessed.groupby("federation", sort=False)]
-    chosen = [own.loc[own["predicted"].idxmax()] for own in parts]
-    best = [own.loc[own["gain"].idxmax()] for own in parts]
-    runs = " or ".join(dict.fromkeys(labels.short(row["run"]) for row in chosen))
+    best, chosen, plain = ([own.loc[own[name].idxmax()] for own in parts] for name in ("gain", "predicted", "plain"))
+    runs, without = (" or ".join(dict.fromkeys(labels.short(row["run"]) for row in rows)) for rows in (chosen, plain))
     right = sum(mine["run"] == top["run"] for mine, top in zip(chosen, best, strict=True))
     lacking = max(top["gain"] - mine["gain"] for mine, top in zip(chosen, best, strict=True))
     return (
-        f"the run that is predicted best there is {runs}: it is the best on {right} of {len(parts)}, and at most "
-        f"{lacking:.1f} points below the best"
+        f"the run that is predicted best there is {runs}, by the dial's mean gain {without}: it is the best on {right} "
+        f"of {len(parts)}, and at most {lacking:.1f} points below the best"
     )
 
 
@@ -120,12 +131,12 @@ def mean_errors(guessed: DataFrame) -> tuple[float, float]:
 
 def held_out(guessed: DataFrame) -> numpy.ndarray:
     """Spearman's rank correlation with recorded gains on held-out federations, and its 95 % interval, which resamples
-    federations as wholes: a row for predicted gains, for the dial's mean gains, and for their difference."""
+    federations as wholes: a row for predicted gains, and for the dial's mean gains."""
     parts = [own[["predicted", "plain", "gain"]].to_numpy() for _, own in guessed.groupby("federation", sort=False)]
     draws = numpy.random.default_rng(0).integers(len(parts), size=(DRAWS, len(parts)))
     samples = [parts, *([parts[number] for number in each] for each in draws)]
-    near, plain = numpy.array([spearmanr(numpy.concatenate(each)).statistic[2, :2] for each in samples]).T
-    return numpy.array([[own[0], *numpy.nanquantile(own[1:], [0.025, 0.975])] for own in (near, plain, near - plain)])
+    ranked = numpy.array([spearmanr(numpy.concatenate(each)).statistic[2, :2] for each in samples]).T
+    return numpy.array([[own[0], *numpy.nanquantile(own[1:], [0.025, 0.975])] for own in ranked])
 
 
 def _spanned(values) -> str:
@@ -155,7 +166,9 @@ def of_federation(federation: Federation) -> list[str]:
     if len(federation.sites) < 2 or min(len(site.train) for site in federation.sites) < FOLDS:
         return [f"The meters need two sites of {FOLDS} training images."]
     found = meters(federation)
-    features = f"{found['of_features']:.0f} %" if "of_features" in found else "not read, as its weights are missing"
+    features = (
+        f"{found['of_features']:.0f} %" if "of_features" in found else f"not read. {models.lacks(SQUEEZENET, 'data')}"
+    )
     return [
         f"Site accuracy, from mean and deviation of the channels: {found['site_accuracy']:.0f} % (0 is chance, 100 "
         f"perfect); from SqueezeNet's features: {features}.",
@@ -176,7 +189,8 @@ def hint(reading: float) -> list[str]:
     for run, own in near.groupby("run", sort=False):
         ends = f"{signed(own['gain'].min())} to {signed(own['gain'].max())}"
         above = f"95 % interval above zero at {(own['low'] > 0).sum()} of {len(own)}"
-        lines.append(f"{labels.short(run)} {signed(own['gain'].mean())} (range {ends}; {above})")
+        mean = signed(rows.loc[rows["run"] == run, "gain"].mean())
+        lines.append(f"{labels.short(run)} {signed(own['gain'].mean())} (range {ends}; {above}; whole dial {mean})")
     [found], errors = [correlations(rows).query("meter == 'site_accuracy'")], mean_errors(predictions(rows, others()))
     low, high = near["site_accuracy"].min(), near["site_accuracy"].max()
     factors = near["federation"].unique()
@@ -189,5 +203,5 @@ def hint(reading: float) -> list[str]:
         f"On held-out federations the mean absolute error of such hints is {errors[0]:.1f} points, that of the dial's "
         f"mean gain {errors[1]:.1f}.",
         *(["Near 100 % it cannot tell a weak shift from a strong one."] if high > 99 else []),
-        "This is a hint from small images in a small network, and no result.",
+        "This is a hint from small images in a small network, not a result.",
     ]

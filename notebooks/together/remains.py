@@ -38,31 +38,36 @@ def effects(results) -> report.tables.Table:
     return report.effects(results, pairs, claims=False)
 
 
-def answer(tables: dict) -> list[str]:
-    """What own statistics alone give FedAvg, least and most over the data sets; how many of the methods' gains are
-    significant, how many are with own statistics on both sides, and the largest of these."""
-    alone, before, after = {}, [], {}
+def answer(tables: dict, found: dict) -> list[str]:
+    """What own statistics alone give FedAvg, least and most over the data sets; how many differences of active methods
+    are significant gains and losses, then with own statistics on both sides; the largest of these."""
+    alone, before, after = {}, {}, {}
     for name, table in tables.items():
         for row in table.frame.to_dict("records"):
             if row["better"] == BASELINE + OWN:
                 alone[name] = row
-            elif row["better"].endswith(OWN):
-                after[f"{labels.short(row['better'].removesuffix(OWN))}'s on {name}"] = row
-            elif row["better"] != "fedbn":
-                before.append(row["direction"])
+            elif row["better"] != "fedbn" and not _idle(row["better"], found[name]):
+                place = after if row["better"].endswith(OWN) else before
+                place[f"{labels.short(row['better'].removesuffix(OWN))}'s on {name}"] = row
     least, most = (found(alone, key=lambda name: alone[name]["ours"]) for found in (min, max))
     gives = " to ".join(f"{_points(alone[name])} on {name}" for name in dict.fromkeys((least, most)))
     largest = max(after, key=lambda name: after[name]["ours"])
-    above, left, lost = (
-        sum(row["direction"] == word for row in rows.values())
-        for rows, word in ((alone, "above"), (after, "above"), (after, "below"))
-    )
+    counts = [_counted(rows) for rows in (alone, before, after)]
+    mostly = "mostly the latter: " if counts[2][0] * 2 <= counts[1][0] else ""
     return [
-        f"own running statistics, which need no training, give FedAvg {gives}, significant on {above} of {len(alone)} "
-        f"federations; of the methods' {len(before)} differences from FedAvg {before.count('above')} are significant "
-        f"gains, with own statistics on both sides {left}, and {lost} are significant losses",
-        f"the largest gain with own statistics on both sides is {largest}: {_points(after[largest])}",
+        f"{mostly}own running statistics, which need no training, give FedAvg {gives}, significant on {counts[0][0]} "
+        f"of {len(alone)} federations; {counts[1][0]} of {len(before)} differences of active methods from FedAvg are "
+        f"significant gains, {counts[1][1]} losses; with own statistics on both sides {counts[2][0]} and "
+        f"{counts[2][1]}",
+        f"the largest gain with own statistics on both sides is {largest}: {_points(after[largest])}, simultaneous on "
+        f"that data set, not over all {len(after)} differences",
     ]
+
+
+def _counted(rows: dict) -> tuple[int, int]:
+    """Significant gains, and losses."""
+    words = [row["direction"] for row in rows.values()]
+    return words.count("above"), words.count("below")
 
 
 def by_method(tables: dict, found: dict) -> list[str]:
@@ -105,19 +110,30 @@ def detectable(tables: dict) -> str:
     return f"smallest detectable effect with own statistics on both sides, points (median): {', '.join(parts)}"
 
 
-def elsewhere(name: str, batch, grouped, others: dict) -> str:
-    """FedAvg in networks without batch normalisation, next to ``batch``'s and a constant answer; what methods add with
-    group normalisation."""
-    usual, scores = _average(batch), {kind: _average(results) for kind, results in others.items()}
-    constant = trivial(batch.records[0])
-    known = f", a constant answer {wording.number(constant)}" if constant is not None else ""
-    has = ", ".join(f"{NETWORKS[kind]} {wording.number(score)}" for kind, score in scores.items())
-    learned = "it learns less with groups; to that add" if scores["group"] < usual else "to groups add"
-    adds = ", ".join(
-        f"{labels.short(row['better'])}{_idle(row['better'], others['group'])} {_points(row)}"
-        for row in grouped.frame.to_dict("records")
-    )
-    return f"{name}: FedAvg has {has} (batch normalisation {wording.number(usual)}{known}); {learned} {adds}"
+def with_groups(found: dict, grouped: dict, others: dict) -> list[str]:
+    """How many differences of active methods from FedAvg are significant with group normalisation; then, of each
+    federation, FedAvg with each kind of normalisation, next to a constant answer, and what methods add."""
+    lines, learned = [], {}
+    for name, table in grouped.items():
+        rows = {row["better"]: row for row in table.frame.to_dict("records")}
+        usual, scores = _average(found[name]), {kind: _average(results) for kind, results in others[name].items()}
+        more = scores["group"]["value"] >= usual["value"]
+        idle = {run: _idle(run, others[name]["group"]) for run in rows}
+        learned |= {(name, run): row for run, row in rows.items() if more and not idle[run]}
+        constant = trivial(found[name].records[0])
+        known = f", a constant answer {wording.number(constant)}" if constant is not None else ""
+        has = ", ".join(f"{NETWORKS[kind]} {_spanned(score)}" for kind, score in scores.items())
+        gains = ", ".join(f"{labels.short(run)}{idle[run]} {_points(row)}" for run, row in rows.items())
+        lines.append(
+            f"{name}: FedAvg has {has}, with batch normalisation {_spanned(usual)}{known}; gains over FedAvg with "
+            f"group normalisation{'' if more else ', which learns less'}: {gains}"
+        )
+    gained, lost = _counted(learned)
+    said = f"{gained} of {len(learned)} differences of active methods from FedAvg are significant gains, {lost} losses"
+    return [
+        f"with group normalisation, where FedAvg learns as much with it as with batch normalisation: {said}",
+        *lines,
+    ]
 
 
 def figure(tables: dict, title: str):
@@ -154,10 +170,15 @@ def _points(row: dict) -> str:
     return f"{wording.signed(row['ours'])} ({spans(row)[1] or spans(row)[0]})"
 
 
-def _average(results) -> float:
-    """FedAvg's mean over the sites, per cent."""
+def _average(results) -> dict:
+    """FedAvg's mean over the sites and its 95 % interval, per cent."""
     frame = runs_table(results).frame
-    return frame.loc[(frame["run"] == BASELINE) & (frame["client"] == "average"), "value"].item()
+    [row] = frame[(frame["run"] == BASELINE) & (frame["client"] == "average")].to_dict("records")
+    return row
+
+
+def _spanned(row: dict) -> str:
+    return "{} ({} to {})".format(*(wording.number(row[name]) for name in ("value", "low", "high")))
 
 
 def _idle(run: str, results) -> str:
