@@ -19,11 +19,9 @@ def answer(against: dict[str, DataFrame]) -> list[str]:
     bounds = [
         rows.groupby("better")["together_high"].min().drop([*REFERENCES], errors="ignore") for rows in against.values()
     ]
-    said = f"{', '.join(pairs) or 'none'} of {len(others)} others"
-    lines = [
-        f"tuned alike, {said} is significantly above both FedBN and FedAvg with own statistics, on any of {len(against)} "
-        f"federations (upper bounds over the better of the two: to {signed(max(map(max, bounds)))})"
-    ]
+    said = f"{', '.join(pairs) or 'none'} of {len(others)} others is significantly above both FedBN and FedAvg"
+    where, most = f"on any of {len(against)} federations", signed(max(map(max, bounds)))
+    lines = [f"tuned alike, {said} with own statistics {where} (upper bounds over the better of the two: to {most})"]
     for name, rows in against.items():
         least = rows.groupby("better")["ours"].min().drop(list(REFERENCES), errors="ignore")
         run = least.idxmax()
