@@ -21,7 +21,7 @@ def answer(against: dict[str, DataFrame]) -> list[str]:
     ]
     said = f"{', '.join(pairs) or 'none'} of {len(others)} others is significantly above both FedBN and FedAvg"
     where, most = f"on any of {len(against)} federations", signed(max(map(max, bounds)))
-    lines = [f"tuned alike, {said} with own statistics {where} (upper bounds over the better of the two: to {most})"]
+    lines = [f"tuned alike, {said} with own statistics {where} (upper bounds over the better: to {most})"]
     for name, rows in against.items():
         least = rows.groupby("better")["ours"].min().drop(list(REFERENCES), errors="ignore")
         run = least.idxmax()

@@ -49,7 +49,7 @@ def answer(tables: dict, found: dict) -> list[str]:
             elif row["better"] != "fedbn" and not _idle(row["better"], found[name]):
                 place = after if row["better"].endswith(OWN) else before
                 place[f"{labels.short(row['better'].removesuffix(OWN))}'s on {name}"] = row
-    least, most = (found(alone, key=lambda name: alone[name]["ours"]) for found in (min, max))
+    least, most = (end(alone, key=lambda name: alone[name]["ours"]) for end in (min, max))
     gives = " to ".join(f"{_points(alone[name])} on {name}" for name in dict.fromkeys((least, most)))
     largest = max(after, key=lambda name: after[name]["ours"])
     counts = [_counted(rows) for rows in (alone, before, after)]
@@ -57,8 +57,8 @@ def answer(tables: dict, found: dict) -> list[str]:
     return [
         f"{mostly}own running statistics, which need no training, give FedAvg {gives}, significant on {counts[0][0]} "
         f"of {len(alone)} federations; {counts[1][0]} of {len(before)} differences of active methods from FedAvg are "
-        f"significant gains, {counts[1][1]} losses; with own statistics on both sides {counts[2][0]} and "
-        f"{counts[2][1]}",
+        f"significant gains, {_losses(counts[1])}; with own statistics on both sides {counts[2][0]} of {len(after)}, "
+        f"{_losses(counts[2])}",
         f"the largest gain with own statistics on both sides is {largest}: {_points(after[largest])}, simultaneous on "
         f"that data set, not over all {len(after)} differences",
     ]
@@ -68,6 +68,10 @@ def _counted(rows: dict) -> tuple[int, int]:
     """Significant gains, and losses."""
     words = [row["direction"] for row in rows.values()]
     return words.count("above"), words.count("below")
+
+
+def _losses(counts: tuple[int, int]) -> str:
+    return f"{counts[1]} loss{'es' * (counts[1] != 1)}"
 
 
 def by_method(tables: dict, found: dict) -> list[str]:
@@ -128,8 +132,8 @@ def with_groups(found: dict, grouped: dict, others: dict) -> list[str]:
             f"{name}: FedAvg has {has}, with batch normalisation {_spanned(usual)}{known}; gains over FedAvg with "
             f"group normalisation{'' if more else ', which learns less'}: {gains}"
         )
-    gained, lost = _counted(learned)
-    said = f"{gained} of {len(learned)} differences of active methods from FedAvg are significant gains, {lost} losses"
+    counts = _counted(learned)
+    said = f"{counts[0]} of {len(learned)} differences of active methods are significant gains, {_losses(counts)}"
     return [
         f"with group normalisation, where FedAvg learns as much with it as with batch normalisation: {said}",
         *lines,
