@@ -9,9 +9,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch.nn import functional
 
-from fednb import models, registry
+from fednb import models
 from fednb.methods.augmentations.normalise import IMAGENET_MEAN, IMAGENET_STD
 
+CHECKOUT = Path(__file__).parents[2]
 FOLDS = 5
 MOST = 2000  # images of a site, about
 SIZE = 96  # pixels of the images that SqueezeNet sees
@@ -64,12 +65,12 @@ def distance(features: list[torch.Tensor]) -> float:
 
 def meters(federation, root: str | None = None) -> dict[str, float]:
     """What each of ``METERS`` reads on a federation's training images. SqueezeNet's weights are in ``weights/`` of the
-    data folder ``root``, or of the project's ``data``; without them its meter is left out. ValueError for a site of
+    data folder ``root``, or of ``data/`` of the checkout; without them its meter is left out. ValueError for a site of
     fewer than ``FOLDS`` images."""
     images = [site.train.images[:: max(1, len(site.train) // MOST)] for site in federation.sites]
     seen = [statistics(own) for own in images]
     found = {"site_accuracy": site_accuracy(seen), "distance": distance(seen)}
-    for place in (root, (registry.project() or Path()) / "data"):
+    for place in (root, CHECKOUT / "data"):
         if not models.lacks(SQUEEZENET, place):
             with models.pretrained_below(place):
                 network = models.build(SQUEEZENET, (3, SIZE, SIZE), 2).eval()

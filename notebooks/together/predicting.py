@@ -1,7 +1,6 @@
 """How well a meter's reading predicts the gain of a method: rank correlations on the shift dial, and a hint."""
 
 from functools import cache
-from pathlib import Path
 
 import numpy
 import pandas
@@ -14,12 +13,12 @@ from federations import base, bases
 from fednb import Federation, Study, models
 from fednb.report import labels
 from fednb.report.wording import signed
-from meters import FOLDS, METERS, SQUEEZENET, meters
+from meters import CHECKOUT, FOLDS, METERS, SQUEEZENET, meters
 
 NEAREST, DRAWS = 5, 2000
 ROUNDS, SEEDS = 20, [0, 1, 2]  # of the recorded dial
 NO_MASKS = "No hint for masks: the shift dial has images with one class each, and segmentation was never run on it."
-READINGS = Path(__file__).parents[2] / "results" / "readings.csv"
+READINGS = CHECKOUT / "results" / "readings.csv"
 
 
 @cache
@@ -166,9 +165,8 @@ def of_federation(federation: Federation) -> list[str]:
     if len(federation.sites) < 2 or min(len(site.train) for site in federation.sites) < FOLDS:
         return [f"The meters need two sites of {FOLDS} training images."]
     found = meters(federation)
-    features = (
-        f"{found['of_features']:.0f} %" if "of_features" in found else f"not read. {models.lacks(SQUEEZENET, 'data')}"
-    )
+    lacking = models.lacks(SQUEEZENET, CHECKOUT / "data")
+    features = f"{found['of_features']:.0f} %" if "of_features" in found else f"not read. {lacking}"
     return [
         f"Site accuracy, from mean and deviation of the channels: {found['site_accuracy']:.0f} % (0 is chance, 100 "
         f"perfect); from SqueezeNet's features: {features}.",
