@@ -140,7 +140,7 @@ def answers(_) -> str:
     found = {notebook.name: gallery.outcome_of(notebook) for notebook in notebooks.select()}
     lines = []
     for name, question in QUESTIONS.items():
-        outcome = found[f"together/{name}"].removeprefix("embedded digits: ")
+        outcome = found[f"together/{name}"]
         lines.append(f"**{question}** {outcome[0].upper()}{outcome[1:]} ([{name}](notebooks/together/{name}.ipynb)).")
     return "\n\n".join(lines)
 

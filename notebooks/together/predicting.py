@@ -189,7 +189,7 @@ def hint(reading: float) -> list[str]:
         above = f"95 % interval above zero at {(own['low'] > 0).sum()} of {len(own)}"
         mean = signed(rows.loc[rows["run"] == run, "gain"].mean())
         lines.append(f"{labels.short(run)} {signed(own['gain'].mean())} (range {ends}; {above}; whole dial {mean})")
-    [found], errors = [correlations(rows).query("meter == 'site_accuracy'")], mean_errors(predictions(rows, others()))
+    correlated, errors = correlations(rows).query("meter == 'site_accuracy'"), mean_errors(predictions(rows, others()))
     low, high = near["site_accuracy"].min(), near["site_accuracy"].max()
     factors = near["federation"].unique()
     counted = [(sum(factor in name for name in factors), factor) for factor in FACTORS]
@@ -197,7 +197,7 @@ def hint(reading: float) -> list[str]:
     return [
         f"The dial's {len(factors)} nearest settings ({kinds}; readings {low:.0f} to {high:.0f} %), points over "
         f"FedAvg: {', '.join(lines)}.",
-        f"Rank correlation of site accuracy with the gain, over the dial: {_named(found)}.",
+        f"Rank correlation of site accuracy with the gain, over the dial: {_named(correlated)}.",
         f"On held-out federations the mean absolute error of such hints is {errors[0]:.1f} points, that of the dial's "
         f"mean gain {errors[1]:.1f}.",
         *(["Near 100 % it cannot tell a weak shift from a strong one."] if high > 99 else []),
