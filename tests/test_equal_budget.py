@@ -15,7 +15,7 @@ import fednb
 from budget_figure import front
 from fednb.errors import RecipeError
 from fednb.study import Results
-from ranks import ranks
+from ranks import drawn, intervals
 
 BASE = budget.bases(2, ["Shifted digits"])["Shifted digits"]
 LOW, HIGH = (96, 100, 16, 30), (120, 140, 20, 40)
@@ -41,7 +41,7 @@ def test_a_method_joins_with_the_ranges_of_its_file(monkeypatch):
     files = {("augmentations", "mine"): SimpleNamespace(RANGES=mine), ("algorithms", "plain"): SimpleNamespace()}
     monkeypatch.setattr(budget.registry, "file", lambda *place: files[place])
     assert budget.entrants("smoke", "fedavg+mine")["fedavg+mine"] == mine
-    assert budget.entrants("smoke", "plain")["plain"] == {} and len(budget.entrants("quick", "")) == 19
+    assert budget.entrants("smoke", "plain")["plain"] == {} and len(budget.entrants("quick", "")) == 20
     for mine["probability"] in (0.1, (1, 0.1), (0, 1), [], ("a", "b")):
         with pytest.raises(RecipeError, match="fedavg\\+mine joins with probability from .*; expected two numbers"):
             budget.entrants("quick", "fedavg+mine")
@@ -89,12 +89,12 @@ def test_ranks_and_their_intervals(made):
     """A method that has every image right that another has is first in each draw; two that are alike share a rank."""
     found, chosen = made
     rows = budget_board.rows_of(found, chosen)
-    assert ranks(rows, found) == {
-        "fedavg": {"rank": 2, "rank_low": 2, "rank_high": 2},
-        "fedbn": {"rank": 1, "rank_low": 1, "rank_high": 1},
-    }
-    alike = ranks({"a": rows["fedbn"], "b": rows["fedbn"], "c": rows["fedavg"]}, found)
-    assert [own["rank"] for own in alike.values()] == [1.5, 1.5, 3]
+    two = budget_board.drawn_ranks(found, chosen)
+    assert intervals(two).T.to_dict("list") == {"fedavg": [2, 2, 2], "fedbn": [1, 1, 1]}
+    alike = drawn({"fedavg": rows["fedbn"], "b": rows["fedbn"], "fedbn": rows["fedavg"]}, found)
+    assert intervals(alike)["rank"].tolist() == [1.5, 1.5, 3]
+    said = budget_words.mean_ranks({"one": two, "other": alike[["fedavg", "fedbn"]]})
+    assert said == "mean rank over 2 federations: FedAvg 1.8 (1.8 to 1.8), FedBN 2.0 (2.0 to 2.0)"
 
 
 def test_intervals_of_ranks_hold_images_and_seeds():
@@ -106,8 +106,8 @@ def test_intervals_of_ranks_hold_images_and_seeds():
 
     found = results(*seeds_of("fedavg", LOW), *seeds_of("fedbn", LOW), scores=scores)
     rows = fednb.report.selected(found.frame, "last")
-    near = ranks({run: rows[rows["run"] == run] for run in ("fedavg", "fedbn")}, found)
-    assert [(own["rank_low"], own["rank_high"]) for own in near.values()] == [(1, 2), (1, 2)]
+    near = drawn({run: rows[rows["run"] == run] for run in ("fedavg", "fedbn")}, found, seeds=False)
+    assert intervals(near)[["rank_low", "rank_high"]].to_numpy().tolist() == [[1, 2], [1, 2]]
 
 
 def test_the_front_is_what_none_beats_for_less():

@@ -30,7 +30,9 @@ METHODS = {  # ranges of a method's own options; what the server learns of image
     "fedavg+mixup": ({"alpha": (0.05, 2.0)}, NOTHING),
     "fedavg+mixstyle": ({"probability": (0.1, 1.0), "alpha": (0.05, 1.0)}, NOTHING),
     "fedavg+normalise": ({}, NOTHING),
+    "single": ({}, "nothing, not the model either"),
 }
+LOCAL = "single"  # local training: no rank, and a test of its own
 CIFAR = {"name": "cifar10", "clients": 10, "classes_per_client": 4, "size": 32}
 FEDERATIONS = {
     "Shifted digits": {"name": "shifted_digits"},

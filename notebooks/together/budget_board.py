@@ -4,7 +4,7 @@ from statistics import median
 
 from pandas import DataFrame
 
-from budget import METHODS
+from budget import LOCAL, METHODS
 from fednb.papers import protocol
 from fednb.report import labels, selected
 from fednb.report.effects import Pair, columns, effects_of
@@ -12,7 +12,7 @@ from fednb.report.gates import activity
 from fednb.report.intervals import by_seed, moderated, of_settings
 from fednb.report.wording import frame_of, number, signed
 from fednb.study import Results
-from ranks import ranks
+from ranks import drawn, intervals
 
 REFERENCES = ("fedbn", "fedavg+own_statistics")
 
@@ -50,18 +50,23 @@ def effects(pairs: list[tuple[str, str]], better: dict, worse: dict, results: Re
     return DataFrame(rows)
 
 
-def against_references(tuned: Results, chosen: dict) -> DataFrame:
-    """Every tuned method over each of ``REFERENCES``."""
+def against(references: tuple[str, ...], tuned: Results, chosen: dict) -> DataFrame:
+    """Every tuned method but local training over each of the references."""
     rows = rows_of(tuned, chosen)
-    pairs = [(run, other) for run in rows for other in REFERENCES if run != other]
+    pairs = [(run, other) for run in rows for other in references if run not in (other, LOCAL)]
     return effects(pairs, rows, rows, tuned)
 
 
 def over_defaults(tuned: Results, defaults: Results, chosen: dict, default: dict) -> DataFrame:
-    """Every tuned method over its default; not where that was chosen."""
+    """Every tuned method over its default; not where that was chosen, and not local training."""
     better, worse = rows_of(tuned, chosen), rows_of(defaults, default)
-    moved = [(run, run) for run in better if key(chosen[run]) != key(default[run])]
+    moved = [(run, run) for run in better if run != LOCAL and key(chosen[run]) != key(default[run])]
     return effects(moved, better, worse, Results(tuned.found | defaults.found))
+
+
+def drawn_ranks(tuned: Results, chosen: dict, seeds: bool = True) -> DataFrame:
+    """``ranks.drawn`` of all methods but local training."""
+    return drawn({run: rows for run, rows in rows_of(tuned, chosen).items() if run != LOCAL}, tuned, seeds)
 
 
 def board(tuned: Results, unseen: Results, chosen: dict) -> DataFrame:
@@ -69,12 +74,12 @@ def board(tuned: Results, unseen: Results, chosen: dict) -> DataFrame:
 
     mean, low, high: accuracy in per cent, over sites and seeds, with its 95 % interval. worst, worst_site: of the site
     with the lowest. unseen: of sites left out of training in turn; NaN of a method that has no model for them. rank,
-    rank_low, rank_high: see ``ranks``. kilobytes: a client's, up and down, in the last round. seconds: of a round,
-    median of runs. idle: whether one of its methods is not active. learns: what the server learns of images, next to
-    the model."""
+    rank_low, rank_high: see ``ranks``; NaN of local training. kilobytes: a client's, up and down, in the last round.
+    seconds: of a round, median of runs. idle: whether one of its methods is not active. learns: what the server learns
+    of images, next to the model."""
     rows, active = rows_of(tuned, chosen), protocol.rules()["active"]
     away = rows_of(unseen, chosen, unseen=True) if unseen.records else {}
-    found = DataFrame.from_dict(ranks(rows, tuned), orient="index")
+    found = intervals(drawn_ranks(tuned, chosen)).reindex([*rows])
     for run, measured in zip(rows, of_settings([*rows.values()]), strict=True):
         sites = {site: own.value for site, own in measured.items() if site != "average"}
         worst = min(sites, key=sites.get)
@@ -96,11 +101,13 @@ def cells(board: DataFrame, chosen: dict, gains: DataFrame) -> DataFrame:
     table = DataFrame(index=[labels.short(run) + " (not active)" * idle for run, idle in board["idle"].items()])
     bounds = zip(board["mean"], board["low"], board["high"], strict=True)
     table["accuracy (95 %)"] = [f"{number(v)} ({number(low)} to {number(high)})" for v, low, high in bounds]
-    table["rank (95 %)"] = [f"{r.rank:.0f} ({r.rank_low:.0f} to {r.rank_high:.0f})" for r in board.itertuples()]
+    places = [f"{own.rank:.0f} ({own.rank_low:.0f} to {own.rank_high:.0f})" for own in board.itertuples()]
+    table["rank (95 %)"] = ["" if run == LOCAL else own for run, own in zip(board.index, places, strict=True)]
     table["worst site"] = [f"{number(row.worst)} ({row.worst_site})" for row in board.itertuples()]
     if board["unseen"].notna().any():
         table["unseen site"] = [number(value) if value == value else "no model" for value in board["unseen"]]
-    table["over its default"] = [signed(gained[run]["ours"]) if run in gained else "default" for run in board.index]
+    stayed = {run: "" if run == LOCAL else "default" for run in board.index}
+    table["over its default"] = [signed(gained[run]["ours"]) if run in gained else stayed[run] for run in board.index]
     table["chosen"] = [settings(chosen[run]) for run in board.index]
     table["KB a round"] = [f"{value:.0f}" for value in board["kilobytes"]]
     table["s a round"] = [f"{value:.2f}" for value in board["seconds"]]

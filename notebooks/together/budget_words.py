@@ -1,12 +1,13 @@
 """What the board of the same budget says, in sentences that are computed from it."""
 
 import numpy
-import pandas
 from pandas import DataFrame
 
+from budget import LOCAL
 from budget_board import REFERENCES
 from fednb.report import labels
-from fednb.report.wording import signed
+from fednb.report.wording import number, signed
+from ranks import intervals
 
 
 def answer(against: dict[str, DataFrame]) -> list[str]:
@@ -34,7 +35,7 @@ def over_each(against: dict[str, DataFrame]) -> list[str]:
     """Which methods are above and below each reference, on each federation."""
     lines = []
     for name, rows in against.items():
-        for reference in REFERENCES:
+        for reference in rows["worse"].unique():
             own = rows[rows["worse"] == reference]
             parts = [f"{word} {_named(own[own['direction'] == word])}" for word in ("above", "below")]
             lines.append(f"{name}, against {labels.short(reference)}: {'; '.join(parts)}")
@@ -56,12 +57,38 @@ def tuning(gains: dict[str, DataFrame]) -> list[str]:
     return lines
 
 
-def mean_ranks(boards: dict[str, DataFrame]) -> str:
-    """Of each method over the federations, the best first."""
-    ranks = pandas.concat(boards.values()).groupby(level=0)["rank"].mean().sort_values(kind="stable")
-    return (
-        f"mean rank, without an interval: {', '.join(f'{labels.short(run)} {rank:.1f}' for run, rank in ranks.items())}"
-    )
+def local(over_local: dict[str, DataFrame], boards: dict[str, DataFrame]) -> list[str]:
+    """How many methods are significantly above and below local training on each federation.
+
+    over_local: by name of the federation, of ``budget_board.against``."""
+    lines = []
+    for name, rows in over_local.items():
+        above, below = ((rows["direction"] == word).sum() for word in ("above", "below"))
+        said = f"{name}: local training, tuned alike, has {number(boards[name].loc[LOCAL, 'mean'])}"
+        lines.append(f"{said}; of {len(rows)} methods {above} are significantly above it, {below} below")
+    return lines
+
+
+def mean_ranks(drawn: dict[str, DataFrame]) -> str:
+    """Of each method over the federations with its 95 % interval, the best first.
+
+    drawn: by name of the federation, of ``budget_board.drawn_ranks``."""
+    means = intervals(sum(drawn.values()) / len(drawn)).sort_values("rank", kind="stable")
+    parts = [f"{labels.short(run)} {rank:.1f} ({low:.1f} to {high:.1f})" for run, rank, low, high in means.itertuples()]
+    return f"mean rank over {len(drawn)} federations: {', '.join(parts)}"
+
+
+def more_seeds(drawn: dict[str, DataFrame], images: dict[str, DataFrame]) -> list[str]:
+    """How wide the ranks' intervals are, and what of it more seeds would leave.
+
+    images: as ``drawn``, with images alone drawn again."""
+    lines = []
+    for name in drawn:
+        ranks = map(intervals, (drawn[name], images[name]))
+        wide, least = ((own["rank_high"] - own["rank_low"]).mean() for own in ranks)
+        said = f"{name}: the mean interval of a rank is {wide:.1f} places wide"
+        lines.append(f"{said}, with test images alone drawn again, which more seeds do not narrow, {least:.1f}")
+    return lines
 
 
 def kilobytes(boards: dict[str, DataFrame]) -> str:
