@@ -13,6 +13,6 @@ from fednb.report.readings import readings
 from fednb.report.selection import selected
 from fednb.report.sentences import sentences, summary
 from fednb.report.tables import runs_table
-from fednb.report.tuning import best
+from fednb.report.tuning import best, on_validation
 from fednb.report.verdicts import TESTED
 from fednb.report.wording import STAND_IN

@@ -9,7 +9,7 @@ from fednb.report.style import style
 
 def pareto(boards: dict[str, DataFrame], title: str):
     """A panel for each federation: mean accuracy with its 95 % interval against seconds of a round. The line is the
-    Pareto front.
+    Pareto front, with the names of its methods.
 
     boards: by name, of ``budget_board.board``."""
     figure, every = new_figure(len(boards), WIDEST, 5, columns=len(boards), common=False)
@@ -20,11 +20,16 @@ def pareto(boards: dict[str, DataFrame], title: str):
             axes.plot(row.seconds, row.mean, label=labels.short(row.Index), **look, markersize=6)
         best = front(board, "seconds")
         axes.step(best["seconds"], best["mean"], where="post", color="0.6", linewidth=1, zorder=1)
+        for row in best.itertuples():
+            axes.annotate(
+                labels.short(row.Index), (row.seconds, row.mean), (4, 4), textcoords="offset points", fontsize=7
+            )
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_formatter("{x:g}")
         decorate(axes, "seconds a round", "accuracy (%)" if axes is every[0] else "", name)
-    figure.legend(*every[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False, fontsize=8)
+    named = {name: line for axes in every for line, name in zip(*axes.get_legend_handles_labels(), strict=True)}
+    figure.legend(named.values(), named, loc="outside lower center", ncols=5, frameon=False, fontsize=8)
     figure.suptitle(title, fontsize=11)
     return as_written(figure)
 

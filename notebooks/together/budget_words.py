@@ -1,33 +1,41 @@
 """What the board of the same budget says, in sentences that are computed from it."""
 
+from collections import Counter
+
 import numpy
 from pandas import DataFrame
 
 from budget import LOCAL
-from budget_board import REFERENCES
+from budget_board import REFERENCES, Gains
+from draws import interval, ranks
 from fednb.report import labels
 from fednb.report.wording import number, signed
-from ranks import intervals
 
 
-def answer(against: dict[str, DataFrame]) -> list[str]:
-    """Which tuned methods are significantly above both references on each federation, and the largest gain over the
-    better of the two.
+def answer(against: dict[str, DataFrame], boards: dict[str, DataFrame]) -> list[str]:
+    """Which methods are first, which are significantly above both references, and the largest gain over the better of
+    the two; methods that are active on no federation do not count.
 
-    against: by name of the federation, of ``budget_board.against_references``."""
-    pairs = [f"{labels.short(run)} on {name}" for name, rows in against.items() for run in _above_both(rows)]
-    others = {run for rows in against.values() for run in rows["better"]} - {*REFERENCES}
-    bounds = [
-        rows.groupby("better")["together_high"].min().drop([*REFERENCES], errors="ignore") for rows in against.values()
-    ]
-    said = f"{', '.join(pairs) or 'none'} of {len(others)} others is significantly above both FedBN and FedAvg"
-    where, most = f"on any of {len(against)} federations", signed(max(map(max, bounds)))
-    lines = [f"tuned alike, {said} with own statistics {where} (upper bounds over the better: to {most})"]
-    for name, rows in against.items():
-        least = rows.groupby("better")["ours"].min().drop(list(REFERENCES), errors="ignore")
-        run = least.idxmax()
-        row = rows[rows["better"] == run].sort_values("ours").iloc[0]
-        lines.append(f"{name}: the best other is {labels.short(run)}, {_points(row)} over {labels.short(row['worse'])}")
+    against, boards: by name of the federation, of ``budget_board``."""
+    against = {name: rows for name, rows in against.items() if {*rows["worse"]} == {*REFERENCES}}
+    if not against:
+        return [f"{' and '.join(map(labels.short, REFERENCES))} are recorded on no federation"]
+    active = {run for name in against for run, idle in boards[name]["idle"].items() if not idle}
+    others = active - {*REFERENCES, LOCAL}
+    rows = {name: own[own["better"].isin(others)] for name, own in against.items()}
+    first = Counter(boards[name].drop(LOCAL, errors="ignore")["rank"].idxmin() for name in against).most_common()
+    leads = ", ".join(f"{labels.short(run)} first on {count}" for run, count in first)
+    pairs = [f"{labels.short(run)} on {name}" for name, own in rows.items() for run in _above_both(own)]
+    most = max(own.groupby("better")["together_high"].min().max() for own in rows.values())
+    who = f"{', '.join(pairs) or 'none'} of {len(others)} others"
+    said = f"{who} is significantly above FedBN and FedAvg with own statistics"
+    bounds = f"(upper bounds over the better of the two: to {signed(most)})"
+    lines = [f"tuned alike, {leads} of {len(against)} federations; {said} {bounds}"]
+    for name, own in rows.items():
+        least = own.groupby("better")["ours"].min()
+        row = own[own["better"] == least.idxmax()].sort_values("ours").iloc[0]
+        better, worse = labels.short(row["better"]), labels.short(row["worse"])
+        lines.append(f"{name}: the best other is {better}, {_points(row)} over {worse}")
     return lines
 
 
@@ -42,19 +50,54 @@ def over_each(against: dict[str, DataFrame]) -> list[str]:
     return lines
 
 
-def tuning(gains: dict[str, DataFrame]) -> list[str]:
-    """What tuning gained over the defaults: how many methods moved, how many gained significantly; the largest gain and
-    the largest loss."""
+def tuning(gains: dict[str, Gains]) -> list[str]:
+    """What tuning gained over the defaults: in the mean, how many methods gained significantly, and the largest gain
+    and loss."""
     lines = []
-    for name, rows in gains.items():
+    for name, (rows, mean, low, high) in gains.items():
         if len(rows):
             ends = [rows.loc[rows["ours"].idxmax()], rows.loc[rows["ours"].idxmin()]]
             above, below = ((rows["direction"] == word).sum() for word in ("above", "below"))
+            least, most = rows["smallest"].min(), rows["smallest"].max()
             lines.append(
-                f"{name}: {len(rows)} methods moved from their default, {above} gained significantly, {below} lost; "
-                f"mean {signed(rows['ours'].mean())}, {', '.join(map(_of, ends))}"
+                f"{name}: {len(rows)} methods left their default and gained {signed(mean)} ({signed(low)} to "
+                f"{signed(high)}) in the mean; each by itself {above} gained significantly, {below} lost, where "
+                f"{number(least)} to {number(most)} points can be detected; {', '.join(map(_of, ends))}"
             )
     return lines
+
+
+def choice(choices: dict[str, DataFrame], gains: dict[str, Gains]) -> list[str]:
+    """What validation promised and how near the next configuration was.
+
+    choices: by name of the federation, of ``choices.choices``."""
+    lines = []
+    for name, rows in choices.items():
+        if len(rows):
+            moved = rows.loc[gains[name].each["better"], "promised"]
+            near = (rows["lead"] < rows["deviation"]).sum()
+            lines.append(
+                f"{name}: on {rows['images'].iloc[0]} validation images, in one seed, these promised "
+                f"{signed(moved.mean())}; choices that lead the next by less than a standard deviation over seeds: "
+                f"{near} of {len(rows)}; with a rate from the highest fifth: {rows['highest'].sum()}"
+            )
+    return lines
+
+
+def missing(entrants: dict, boards: dict[str, DataFrame]) -> list[str]:
+    """Methods that have no row, as a try or a run of theirs failed or is not recorded."""
+    lines = []
+    for name, board in boards.items():
+        if lacking := [labels.short(run) for run in entrants if run not in board.index]:
+            lines.append(f"{name}: not on the board, as runs of them are missing: {', '.join(lacking)}")
+    return lines
+
+
+def cost(every: list) -> str:
+    """Of all recorded runs: tries, chosen configurations, defaults and unseen sites."""
+    records = {record.key: record for results in every for record in results.records}.values()
+    hours = sum(record.origin["seconds"] for record in records) / 3600
+    return f"tries, choices, defaults and unseen sites: {len(records):,} runs, {hours:.1f} hours of one core"
 
 
 def local(over_local: dict[str, DataFrame], boards: dict[str, DataFrame]) -> list[str]:
@@ -63,31 +106,32 @@ def local(over_local: dict[str, DataFrame], boards: dict[str, DataFrame]) -> lis
     over_local: by name of the federation, of ``budget_board.against``."""
     lines = []
     for name, rows in over_local.items():
-        above, below = ((rows["direction"] == word).sum() for word in ("above", "below"))
-        said = f"{name}: local training, tuned alike, has {number(boards[name].loc[LOCAL, 'mean'])}"
-        lines.append(f"{said}; of {len(rows)} methods {above} are significantly above it, {below} below")
+        if len(rows):
+            above, below = ((rows["direction"] == word).sum() for word in ("above", "below"))
+            said = f"{name}: local training, tuned alike, has {number(boards[name].loc[LOCAL, 'mean'])}"
+            lines.append(f"{said}; of {len(rows)} methods {above} are significantly above it, {below} below")
     return lines
 
 
-def mean_ranks(drawn: dict[str, DataFrame]) -> str:
-    """Of each method over the federations with its 95 % interval, the best first.
+def mean_ranks(means: dict[str, DataFrame]) -> str:
+    """Of each method that is on all federations, with its 95 % interval, the best first.
 
-    drawn: by name of the federation, of ``budget_board.drawn_ranks``."""
-    means = intervals(sum(drawn.values()) / len(drawn)).sort_values("rank", kind="stable")
-    parts = [f"{labels.short(run)} {rank:.1f} ({low:.1f} to {high:.1f})" for run, rank, low, high in means.itertuples()]
-    return f"mean rank over {len(drawn)} federations: {', '.join(parts)}"
+    means: by name of the federation, of ``draws.means``."""
+    found = interval(sum(map(ranks, means.values())) / len(means)).dropna().sort_values("value", kind="stable")
+    parts = [f"{labels.short(run)} {rank:.1f} ({low:.1f} to {high:.1f})" for run, rank, low, high in found.itertuples()]
+    return f"mean rank over {len(means)} federations: {', '.join(parts)}"
 
 
-def more_seeds(drawn: dict[str, DataFrame], images: dict[str, DataFrame]) -> list[str]:
-    """How wide the ranks' intervals are, and what of it more seeds would leave.
+def more_seeds(means: dict[str, DataFrame], images: dict[str, DataFrame]) -> list[str]:
+    """How wide the ranks' intervals are, and about how much of it more seeds would leave.
 
-    images: as ``drawn``, with images alone drawn again."""
+    images: as ``means``, with test images alone drawn again."""
     lines = []
-    for name in drawn:
-        ranks = map(intervals, (drawn[name], images[name]))
-        wide, least = ((own["rank_high"] - own["rank_low"]).mean() for own in ranks)
-        said = f"{name}: the mean interval of a rank is {wide:.1f} places wide"
-        lines.append(f"{said}, with test images alone drawn again, which more seeds do not narrow, {least:.1f}")
+    for name in means:
+        both = (interval(ranks(own)) for own in (means[name], images[name]))
+        wide, least = ((own["high"] - own["low"]).mean() for own in both)
+        said = f"{name}: a rank's interval is {wide:.1f} places wide on average"
+        lines.append(f"{said}, {least:.1f} with test images alone drawn again, which more seeds would leave")
     return lines
 
 
