@@ -193,6 +193,6 @@ def test_the_answer_names_who_is_above_both_references(second, who):
     board = DataFrame({"rank": ranks, "idle": dict.fromkeys(ranks, False) | {"scaffold": True}})
     first, best = budget_words.answer({"Digits": frame}, {"Digits": board})
     assert (
-        first.startswith(f"tuned alike, MOON first on 1 of 1 federations; {who} of 2 others is") and "to +4.0" in first
+        first.startswith(f"tuned alike, MOON first on 1 of 1 federations; {who} of 2 others is") and "at most +4.0" in first
     )
     assert best == "Digits: the best other is MOON, +1.0 (-1.0 to +4.0) over FedAvg + own statistics"

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from fednb.datasets._cache import Arrays
-from fednb.datasets._files import npz, reading, unpacked
+from fednb.datasets._files import npz, reading
 from fednb.errors import DataError
 
 MNIST = {
@@ -34,7 +34,7 @@ def read(files: list[Path]) -> Arrays:
     """``x_train``, ``y_train``, ``x_test``, ``y_test`` and what else an ``.npz`` holds; of two, one after the other.
 
     x: uint8 ``[n, height, width]`` or ``[n, height, width, 3]``; y: whole numbers 0..9 ``[n]``. DataError naming the
-    file that is damaged, holds something else, unpacks to more than it may, or has images of the file before it."""
+    file that is damaged, holds something else, or has images of the file before it."""
     if files[0].suffix != ".npz":
         arrays = {name: reading(file, _idx) for name, file in zip(MNIST, files, strict=True)}
         return _checked(files[0].parent, arrays)
@@ -65,7 +65,7 @@ def _checked(place: Path, arrays: Arrays) -> Arrays:
 
 def _idx(file: Path) -> np.ndarray:
     """MNIST's format: two zero bytes, type 8 (uint8), the number of dimensions, big-endian sizes, the bytes."""
-    content = unpacked(file, gzip.open(file) if file.suffix == ".gz" else open(file, "rb"))
+    content = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
     dimensions = 3 if "idx3" in file.name else 1
     if content[:4] != bytes((0, 0, 8, dimensions)):
         raise ValueError(f"begins with {content[:4].hex()}, expected 000008{dimensions:02}")

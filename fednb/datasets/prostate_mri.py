@@ -1,7 +1,5 @@
 """The prostate in T2-weighted MRI volumes of six hospitals: a class for every pixel of a slice."""
 
-import gzip
-import math
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,7 +9,7 @@ import torch
 
 from fednb.datasets import _images as images
 from fednb.datasets._cache import Arrays, cached, key
-from fednb.datasets._files import reading, unpacked
+from fednb.datasets._files import reading
 from fednb.datasets._listed import lacking
 from fednb.datasets._partition import sizes
 from fednb.errors import DataError, RecipeError, nearest
@@ -32,7 +30,6 @@ SIDE = 384  # pixels, of the files' slices
 MASK = "_segmentation.nii.gz"
 VALUES = {0, 1, 2}  # of a mask: NCI-ISBI tells two zones of the prostate apart
 LARGEST_MASK = 2**20  # bytes, from which FedFA's code leaves a volume out
-MOST_VOXELS = 2**26  # of a volume, 384 x 384 x 455: the published ones have some dozens of slices
 SPLITS = ("fedfa", "harmofl", "patients")
 RATIO = 0.6  # of a site's slices for training
 FEWEST = 32  # training slices of a site, whatever the ratio
@@ -153,11 +150,9 @@ def _voxels(path: Path) -> np.ndarray:
     import nibabel
 
     def voxels(path: Path) -> np.ndarray:
-        content = unpacked(path, gzip.open(path), 8 * MOST_VOXELS)
-        volume = nibabel.Nifti1Image.from_bytes(content)
-        most = min(MOST_VOXELS, len(content) // volume.get_data_dtype().itemsize)
-        if len(volume.shape) != 3 or not 1 <= math.prod(volume.shape) <= most:
-            raise ValueError(f"its shape is {volume.shape}, no volume of {len(content)} bytes")
+        volume = nibabel.Nifti1Image.from_filename(path)
+        if len(volume.shape) != 3 or 0 in volume.shape:
+            raise ValueError(f"its shape is {volume.shape}, no volume's")
         voxels = np.asarray(volume.dataobj).astype(np.float64, casting="safe").transpose()
         if not np.isfinite(voxels).all():
             raise ValueError("it has voxels that are no numbers")

@@ -29,7 +29,7 @@ def answer(against: dict[str, DataFrame], boards: dict[str, DataFrame]) -> list[
     most = max(own.groupby("better")["together_high"].min().max() for own in rows.values())
     who = f"{', '.join(pairs) or 'none'} of {len(others)} others"
     said = f"{who} is significantly above FedBN and FedAvg with own statistics"
-    bounds = f"(upper bounds over the better of the two: to {signed(most)})"
+    bounds = f"(over the better of both at most {signed(most)})"
     lines = [f"tuned alike, {leads} of {len(against)} federations; {said} {bounds}"]
     for name, own in rows.items():
         least = own.groupby("better")["ours"].min()
