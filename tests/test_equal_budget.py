@@ -171,7 +171,7 @@ def test_the_boards_of_one_federation(monkeypatch):
     boards = {"A": budget_board.board(rows, tuned, unseen, chosen)}
     assert budget_words.missing(entrants, boards) == ["A: not on the board, as runs of them are missing: FedBN"]
     fewer = {"A": budget_board.against(budget_board.REFERENCES, rows, tuned)}
-    assert budget_words.answer(fewer, boards) == ["FedBN and FedAvg + own statistics are recorded on no federation"]
+    assert budget_words.answer(fewer, {}, boards) == ["FedBN and FedAvg + own statistics are recorded on no federation"]
 
 
 def test_the_front_is_what_none_beats_for_less():
@@ -191,8 +191,7 @@ def test_the_answer_names_who_is_above_both_references(second, who):
     frame[["together_low", "together_high"]] = -1.0, 4.0
     ranks = {"moon": 1, "fedprox": 2, "fedbn": 3, "fedavg+own_statistics": 4, "single": numpy.nan, "scaffold": 5}
     board = DataFrame({"rank": ranks, "idle": dict.fromkeys(ranks, False) | {"scaffold": True}})
-    first, best = budget_words.answer({"Digits": frame}, {"Digits": board})
-    assert (
-        first.startswith(f"tuned alike, MOON first on 1 of 1 federations; {who} of 2 others is") and "at most +4.0" in first
-    )
+    first, best = budget_words.answer({"Digits": frame}, {"Digits": frame}, {"Digits": board})
+    assert first.startswith(f"first: MOON on 1 of 1 federations; {who} of 2 others is significantly above")
+    assert "(at most +4.0)" in first and first.endswith(f"above local training: {2 + (second == 'above')} on Digits")
     assert best == "Digits: the best other is MOON, +1.0 (-1.0 to +4.0) over FedAvg + own statistics"

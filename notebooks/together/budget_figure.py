@@ -9,7 +9,7 @@ from fednb.report.style import style
 
 def pareto(boards: dict[str, DataFrame], title: str):
     """A panel for each federation: mean accuracy with its 95 % interval against seconds of a round. The line is the
-    Pareto front, with the names of its methods.
+    Pareto front.
 
     boards: by name, of ``budget_board.board``."""
     figure, every = new_figure(len(boards), WIDEST, 5, columns=len(boards), common=False)
@@ -20,10 +20,6 @@ def pareto(boards: dict[str, DataFrame], title: str):
             axes.plot(row.seconds, row.mean, label=labels.short(row.Index), **look, markersize=6)
         best = front(board, "seconds")
         axes.step(best["seconds"], best["mean"], where="post", color="0.6", linewidth=1, zorder=1)
-        for row in best.itertuples():
-            axes.annotate(
-                labels.short(row.Index), (row.seconds, row.mean), (4, 4), textcoords="offset points", fontsize=7
-            )
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_formatter("{x:g}")

@@ -12,11 +12,11 @@ from fednb.report import labels
 from fednb.report.wording import number, signed
 
 
-def answer(against: dict[str, DataFrame], boards: dict[str, DataFrame]) -> list[str]:
+def answer(against: dict[str, DataFrame], local: dict[str, DataFrame], boards: dict[str, DataFrame]) -> list[str]:
     """Which methods are first, which are significantly above both references, and the largest gain over the better of
-    the two; methods that are active on no federation do not count.
+    the two, where methods that are active on no federation do not count; how many are above local training.
 
-    against, boards: by name of the federation, of ``budget_board``."""
+    against, local, boards: by name of the federation, of ``budget_board``."""
     against = {name: rows for name, rows in against.items() if {*rows["worse"]} == {*REFERENCES}}
     if not against:
         return [f"{' and '.join(map(labels.short, REFERENCES))} are recorded on no federation"]
@@ -24,13 +24,14 @@ def answer(against: dict[str, DataFrame], boards: dict[str, DataFrame]) -> list[
     others = active - {*REFERENCES, LOCAL}
     rows = {name: own[own["better"].isin(others)] for name, own in against.items()}
     first = Counter(boards[name].drop(LOCAL, errors="ignore")["rank"].idxmin() for name in against).most_common()
-    leads = ", ".join(f"{labels.short(run)} first on {count}" for run, count in first)
+    leads = ", ".join(f"{labels.short(run)} on {count}" for run, count in first)
     pairs = [f"{labels.short(run)} on {name}" for name, own in rows.items() for run in _above_both(own)]
     most = max(own.groupby("better")["together_high"].min().max() for own in rows.values())
     who = f"{', '.join(pairs) or 'none'} of {len(others)} others"
-    said = f"{who} is significantly above FedBN and FedAvg with own statistics"
-    bounds = f"(over the better of both at most {signed(most)})"
-    lines = [f"tuned alike, {leads} of {len(against)} federations; {said} {bounds}"]
+    said = f"{who} is significantly above both FedBN and FedAvg with own statistics (at most {signed(most)})"
+    alone = [f"{(own['direction'] == 'above').sum()} on {name}" for name, own in local.items() if len(own)]
+    beaten = f"; methods significantly above local training: {', '.join(alone)}" if alone else ""
+    lines = [f"first: {leads} of {len(against)} federations; {said}{beaten}"]
     for name, own in rows.items():
         least = own.groupby("better")["ours"].min()
         row = own[own["better"] == least.idxmax()].sort_values("ours").iloc[0]
