@@ -189,9 +189,13 @@ def test_the_answer_names_who_is_above_both_references(second, who):
     ]
     frame = DataFrame(rows, columns=["better", "worse", "direction", "ours"])
     frame[["together_low", "together_high"]] = -1.0, 4.0
-    ranks = {"moon": 1, "fedprox": 2, "fedbn": 3, "fedavg+own_statistics": 4, "single": numpy.nan, "scaffold": 5}
-    board = DataFrame({"rank": ranks, "idle": dict.fromkeys(ranks, False) | {"scaffold": True}})
+    means = {"moon": 7, "fedprox": 2, "fedbn": 3, "fedavg+own_statistics": 4, "single": 6, "scaffold": 5}
+    board = DataFrame({"mean": means, "idle": dict.fromkeys(means, False) | {"scaffold": True}})
     first, best = budget_words.answer({"Digits": frame}, {"Digits": frame}, {"Digits": board})
-    assert first.startswith(f"first: MOON on 1 of 1 federations; {who} of 2 others is significantly above")
-    assert "(at most +4.0)" in first and first.endswith(f"above local training: {2 + (second == 'above')} on Digits")
+    assert first.startswith(f"{who} of 2 others is significantly above both") and "(95 % bounds: up to +4.0)" in first
+    assert first.endswith(f"above and below local training: MOON on Digits, {2 + (second == 'above')} and 0")
+    board.loc["single", "mean"], board.loc["moon", "idle"] = 8, True
+    first, best_active = budget_words.answer({"Digits": frame}, {}, {"Digits": board})
+    assert first.startswith("none of 1 others is") and first.endswith("local training on Digits")
+    assert best_active.startswith("Digits: the best other is FedProx, +0.5")
     assert best == "Digits: the best other is MOON, +1.0 (-1.0 to +4.0) over FedAvg + own statistics"

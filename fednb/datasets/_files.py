@@ -21,7 +21,7 @@ def reading(file: Path, reader: Callable, advice: str = "Fetch it again."):
 
 def npz(file: Path) -> dict[str, np.ndarray]:
     """The arrays of an ``.npz`` by name."""
-    with np.load(file, allow_pickle=False) as held:
+    with open(file, "rb") as handle, np.load(handle, allow_pickle=False) as held:
         return dict(held)
 
 

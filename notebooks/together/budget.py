@@ -9,7 +9,7 @@ from fednb.study import Results
 
 TRIES, CHOSEN_ON = 6, 100
 RATES = (0.001, 0.1)
-NOTHING, COUNTS = "nothing more", "images of each class"
+NOTHING, COUNTS = "nothing more", "number of images of each class"
 METHODS = {  # ranges of a method's own options; what the server learns of images, next to the model
     "fedavg": ({}, NOTHING),
     "fedavg+own_statistics": ({}, NOTHING),

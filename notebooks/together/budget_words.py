@@ -1,7 +1,5 @@
 """What the board of the same budget says, in sentences that are computed from it."""
 
-from collections import Counter
-
 import numpy
 from pandas import DataFrame
 
@@ -13,30 +11,30 @@ from fednb.report.wording import number, signed
 
 
 def answer(against: dict[str, DataFrame], local: dict[str, DataFrame], boards: dict[str, DataFrame]) -> list[str]:
-    """Which methods are first, which are significantly above both references, and the largest gain over the better of
-    the two, where methods that are active on no federation do not count; how many are above local training.
+    """Which methods are significantly above both references, and the highest bound over the better of the two, where
+    methods that are not active do not count; which is the highest, and how many are above and below local training.
 
     against, local, boards: by name of the federation, of ``budget_board``."""
     against = {name: rows for name, rows in against.items() if {*rows["worse"]} == {*REFERENCES}}
     if not against:
         return [f"{' and '.join(map(labels.short, REFERENCES))} are recorded on no federation"]
-    active = {run for name in against for run, idle in boards[name]["idle"].items() if not idle}
-    others = active - {*REFERENCES, LOCAL}
-    rows = {name: own[own["better"].isin(others)] for name, own in against.items()}
-    first = Counter(boards[name].drop(LOCAL, errors="ignore")["rank"].idxmin() for name in against).most_common()
-    leads = ", ".join(f"{labels.short(run)} on {count}" for run, count in first)
+    rows = {name: own[~own["better"].map(boards[name]["idle"]).astype(bool)] for name, own in against.items()}
+    rows = {name: own[~own["better"].isin(REFERENCES)] for name, own in rows.items()}
+    others = {run for own in rows.values() for run in own["better"]}
     pairs = [f"{labels.short(run)} on {name}" for name, own in rows.items() for run in _above_both(own)]
-    most = max(own.groupby("better")["together_high"].min().max() for own in rows.values())
     who = f"{', '.join(pairs) or 'none'} of {len(others)} others"
-    said = f"{who} is significantly above both FedBN and FedAvg with own statistics (at most {signed(most)})"
-    alone = [f"{(own['direction'] == 'above').sum()} on {name}" for name, own in local.items() if len(own)]
-    beaten = f"; methods significantly above local training: {', '.join(alone)}" if alone else ""
-    lines = [f"first: {leads} of {len(against)} federations; {said}{beaten}"]
+    said = (
+        f"{who} is significantly above both FedBN and FedAvg with own statistics on any of {len(against)} federations"
+    )
+    bounds = [own.groupby("better")["together_high"].min().max() for own in rows.values() if len(own)]
+    lines = [said + (f" (95 % bounds: up to {signed(max(bounds))})" if bounds else "")]
+    first = [f"{_first(boards[name])} on {name}" + _beside(local.get(name)) for name in against]
+    lines[0] += f"; highest, and methods significantly above and below local training: {'; '.join(first)}"
     for name, own in rows.items():
-        least = own.groupby("better")["ours"].min()
-        row = own[own["better"] == least.idxmax()].sort_values("ours").iloc[0]
-        better, worse = labels.short(row["better"]), labels.short(row["worse"])
-        lines.append(f"{name}: the best other is {better}, {_points(row)} over {worse}")
+        if len(own):
+            row = own[own["better"] == own.groupby("better")["ours"].min().idxmax()].sort_values("ours").iloc[0]
+            better, worse = labels.short(row["better"]), labels.short(row["worse"])
+            lines.append(f"{name}: the best other is {better}, {_points(row)} over {worse}")
     return lines
 
 
@@ -62,8 +60,9 @@ def tuning(gains: dict[str, Gains]) -> list[str]:
             least, most = rows["smallest"].min(), rows["smallest"].max()
             lines.append(
                 f"{name}: {len(rows)} methods left their default and gained {signed(mean)} ({signed(low)} to "
-                f"{signed(high)}) in the mean; each by itself {above} gained significantly, {below} lost, where "
-                f"{number(least)} to {number(most)} points can be detected; {', '.join(map(_of, ends))}"
+                f"{signed(high)}) in the mean; tested together {above} gained significantly, {below} lost, where gains "
+                f"are detectable from {number(least)} to {number(most)} points up, by method; largest "
+                f"{_of(ends[0])}, smallest {_of(ends[1])}"
             )
     return lines
 
@@ -74,13 +73,13 @@ def choice(choices: dict[str, DataFrame], gains: dict[str, Gains]) -> list[str]:
     choices: by name of the federation, of ``choices.choices``."""
     lines = []
     for name, rows in choices.items():
-        if len(rows):
-            moved = rows.loc[gains[name].each["better"], "promised"]
+        moved = rows.loc[gains[name].each["better"], "promised"]
+        if len(moved):
             near = (rows["lead"] < rows["deviation"]).sum()
             lines.append(
-                f"{name}: on {rows['images'].iloc[0]} validation images, in one seed, these promised "
-                f"{signed(moved.mean())}; choices that lead the next by less than a standard deviation over seeds: "
-                f"{near} of {len(rows)}; with a rate from the highest fifth: {rows['highest'].sum()}"
+                f"{name}: on {rows['images'].iloc[0]} validation images, in one seed, methods that left their default "
+                f"promised {signed(moved.mean())}; choices that lead the next by less than a standard deviation over "
+                f"seeds: {near} of {len(rows)}; with a rate from the highest fifth: {rows['highest'].sum()}"
             )
     return lines
 
@@ -132,7 +131,7 @@ def more_seeds(means: dict[str, DataFrame], images: dict[str, DataFrame]) -> lis
         both = (interval(ranks(own)) for own in (means[name], images[name]))
         wide, least = ((own["high"] - own["low"]).mean() for own in both)
         said = f"{name}: a rank's interval is {wide:.1f} places wide on average"
-        lines.append(f"{said}, {least:.1f} with test images alone drawn again, which more seeds would leave")
+        lines.append(f"{said}, about {least:.1f} would remain with many seeds")
     return lines
 
 
@@ -143,6 +142,18 @@ def kilobytes(boards: dict[str, DataFrame]) -> str:
     others = ", ".join(f"{labels.short(run)} {value:.0f}" for run, value in board.loc[~usual, "kilobytes"].items())
     low, high = board.loc[usual, "kilobytes"].agg(["min", "max"])
     return f"{name}, KB of a client a round: {usual.sum()} methods {low:.0f} to {high:.0f}; {others or 'no other'}"
+
+
+def _first(board: DataFrame) -> str:
+    run = board["mean"].idxmax()
+    return "local training" if run == LOCAL else labels.short(run)
+
+
+def _beside(over_local: DataFrame | None) -> str:
+    known = over_local is not None and len(over_local)
+    return (
+        ", {} and {}".format(*((over_local["direction"] == way).sum() for way in ("above", "below"))) if known else ""
+    )
 
 
 def _above_both(rows: DataFrame) -> list[str]:
