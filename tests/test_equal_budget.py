@@ -157,6 +157,7 @@ def test_the_boards_of_one_federation(monkeypatch):
     assert board["rank"].dropna().to_dict() == places and len(board) == 5
     gains = budget_board.over_defaults(rows, tuned, default, chosen, budget.defaults(BASE, chosen))
     assert [*gains.each["ours"], gains.mean] == pytest.approx([15] * 5) and gains.low < 15 < gains.high
+    assert budget_board.over_defaults(rows, tuned, tuned, chosen, chosen).each.empty
     against = budget_board.against(budget_board.REFERENCES, rows, tuned)
     assert against.equals(budget_board.against(budget_board.REFERENCES, budget_board.ranked(rows), tuned))
     over = budget_board.against(("single",), rows, tuned)

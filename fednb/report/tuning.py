@@ -8,7 +8,7 @@ from fednb.report.wording import frame_of
 
 def best(results):
     """Of recipes that differ in more than their seed the one with the highest accuracy: mean over its seeds of
-    ``on_validation``; with the first of its seeds."""
+    ``on_validation``, which says what it raises; with the first of its seeds."""
     scored, alike = on_validation(results), {}
     for recipe in results.found:
         alike.setdefault(recipe.with_(seed=0), []).append(recipe)

@@ -86,7 +86,7 @@ def over_defaults(rows: dict, tuned: Results, defaults: Results, chosen: dict, d
     every = Results(tuned.found | defaults.found)
     each = effects([(run, run) for run in moved], ranked(rows), known, every)
     sides = [means({run: side[run] for run in moved}, every) for side in (rows, known)] if moved else []
-    mean = interval((sides[0] - sides[1]).mean(axis=1).to_frame()).iloc[0].to_list() if moved else [0.0] * 3
+    mean = interval((sides[0] - sides[1]).mean(axis=1).to_frame()).iloc[0].to_list() if moved else [float("nan")] * 3
     return Gains(each, *mean)
 
 

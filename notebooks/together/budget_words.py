@@ -56,7 +56,7 @@ def tuning(gains: dict[str, Gains]) -> list[str]:
     for name, (rows, mean, low, high) in gains.items():
         if len(rows):
             ends = [rows.loc[rows["ours"].idxmax()], rows.loc[rows["ours"].idxmin()]]
-            above, below = ((rows["direction"] == word).sum() for word in ("above", "below"))
+            above, below = _significant(rows)
             least, most = rows["smallest"].min(), rows["smallest"].max()
             lines.append(
                 f"{name}: {len(rows)} methods left their default and gained {signed(mean)} ({signed(low)} to "
@@ -107,7 +107,7 @@ def local(over_local: dict[str, DataFrame], boards: dict[str, DataFrame]) -> lis
     lines = []
     for name, rows in over_local.items():
         if len(rows):
-            above, below = ((rows["direction"] == word).sum() for word in ("above", "below"))
+            above, below = _significant(rows)
             said = f"{name}: local training, tuned alike, has {number(boards[name].loc[LOCAL, 'mean'])}"
             lines.append(f"{said}; of {len(rows)} methods {above} are significantly above it, {below} below")
     return lines
@@ -150,10 +150,15 @@ def _first(board: DataFrame) -> str:
 
 
 def _beside(over_local: DataFrame | None) -> str:
-    known = over_local is not None and len(over_local)
-    return (
-        ", {} and {}".format(*((over_local["direction"] == way).sum() for way in ("above", "below"))) if known else ""
-    )
+    if over_local is None or over_local.empty:
+        return ""
+    above, below = _significant(over_local)
+    return f", {above} and {below}"
+
+
+def _significant(rows: DataFrame) -> tuple[int, int]:
+    """How many are above and below."""
+    return (rows["direction"] == "above").sum(), (rows["direction"] == "below").sum()
 
 
 def _above_both(rows: DataFrame) -> list[str]:

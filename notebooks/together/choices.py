@@ -4,12 +4,12 @@ from statistics import stdev
 
 from pandas import DataFrame
 
-import budget
+from budget import CHOSEN_ON, LOCAL, RATES, tries
 from fednb.recipe import Recipe
 from fednb.report import on_validation
 from fednb.study import Results
 
-HIGHEST = budget.RATES[1] * (budget.RATES[0] / budget.RATES[1]) ** 0.2  # where the highest fifth of the rates begins
+HIGHEST = RATES[1] * (RATES[0] / RATES[1]) ** 0.2  # where the highest fifth of the rates begins
 
 
 def choices(base: Recipe, entrants: dict, chosen: dict, tried: Results, tuned: Results) -> DataFrame:
@@ -18,21 +18,15 @@ def choices(base: Recipe, entrants: dict, chosen: dict, tried: Results, tuned: R
     promised: points of validation accuracy that the chosen try has over the default's. lead: over the next best try.
     deviation: of the chosen configuration's validation accuracy over the seeds. highest: whether its learning rate is
     in the highest fifth. images: in the validation sets of all sites."""
-    own = {run: budget.tries(base, run, entrants[run]) for run in chosen if run != budget.LOCAL}
+    own = {run: tries(base, run, entrants[run]) for run in chosen if run != LOCAL}
     scored = on_validation(tried.apart([recipe for each in own.values() for recipe in each])[1])
-    seeds: dict[str, list[float]] = {}
-    for recipe, value in on_validation(
-        tuned.apart([recipe for recipe, record in tuned.found.items() if record])[1]
-    ).items():
-        seeds.setdefault(recipe.with_(seed=0).key, []).append(value)
+    ran = on_validation(tuned.apart(tuned.missing)[0])
     found = {}
     for run, recipes in own.items():
-        values, ran = (
-            sorted((scored[recipe] for recipe in recipes), reverse=True),
-            seeds.get(chosen[run].with_(seed=0).key, []),
-        )
-        if len(ran) > 1:
+        values = sorted((scored[recipe] for recipe in recipes), reverse=True)
+        seeds = [value for recipe, value in ran.items() if recipe.with_(seed=CHOSEN_ON) == chosen[run]]
+        if len(seeds) > 1:
             rate = chosen[run].learning_rate
-            found[run] = (values[0] - scored[recipes[0]], values[0] - values[1], stdev(ran), rate >= HIGHEST)
+            found[run] = (values[0] - scored[recipes[0]], values[0] - values[1], stdev(seeds), rate >= HIGHEST)
     frame = DataFrame.from_dict(found, orient="index", columns=["promised", "lead", "deviation", "highest"])
     return frame.assign(images=sum(tuned.records[0].images["validation"]))
